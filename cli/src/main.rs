@@ -1,0 +1,2 @@
+//! pinfold
+fn main() {}

@@ -1,0 +1,3 @@
+//! Journal encodings.
+
+pub mod record;

@@ -1,0 +1,18 @@
+//! The pure core of pinfold: which checkpoints of long conversations stay in a fleet's shared
+//! store, and which go.
+//!
+//! Everything here is a state machine over values. There is no clock, thread, I/O, randomness,
+//! floating point or unordered map, so the model checker, the simulator and a production host all
+//! drive this very code.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+pub mod id;
+pub mod journal;
+pub mod layout;
+pub mod manifest;
+pub mod object;
+pub mod plan;
+pub mod representation;

@@ -59,6 +59,13 @@ impl<K: Kind> Id<K> {
     }
 }
 
+impl<K: Kind> Default for Id<K> {
+    /// The empty identity.
+    fn default() -> Self {
+        Self::from_u128(0)
+    }
+}
+
 impl<K: Kind> Hash for Id<K> {
     fn hash<H: Hasher>(&self, state: &mut H) {
         state.write_u128(u128::from_be_bytes(self.0));
@@ -177,7 +184,7 @@ pub type EndpointId = Id<EndpointKind>;
 pub type RepresentationDigest = Id<RepresentationKind>;
 
 /// Digest of a manifest: 32 bytes of BLAKE3 over a domain tag and its canonical bytes.
-#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ManifestDigest([u8; 32]);
 
@@ -337,8 +344,9 @@ impl Endpoint {
 }
 
 /// The number of one attempt to keep a position: one counter per job, from 1, never reused.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[derive(Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 #[serde(transparent)]
 pub struct Generation(pub u64);
 
@@ -349,8 +357,9 @@ impl fmt::Display for Generation {
 }
 
 /// The number of one registration of an owner: one counter per job, from 1; 0 means none.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[derive(Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 #[serde(transparent)]
 pub struct Incarnation(pub u64);
 
@@ -361,7 +370,9 @@ impl fmt::Display for Incarnation {
 }
 
 /// (endpoint, generation): one attempt to keep one position.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 pub struct CheckpointId {
     /// The position.
     pub endpoint: EndpointId,
@@ -376,8 +387,9 @@ impl fmt::Display for CheckpointId {
 }
 
 /// The part of a checkpoint that one rank holds: its place in the expected set.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[derive(Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 #[serde(transparent)]
 pub struct ShardIndex(pub u16);
 
@@ -388,8 +400,9 @@ impl fmt::Display for ShardIndex {
 }
 
 /// A private object of a checkpoint: shard and place in it; 0 is the shard's manifest.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[derive(Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 pub struct ObjectId {
     /// The shard it belongs to.
     pub shard: ShardIndex,

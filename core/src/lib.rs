@@ -9,10 +9,15 @@
 
 extern crate alloc;
 
+pub mod catalog;
+pub mod few;
 pub mod id;
+pub mod invariant;
 pub mod journal;
 pub mod layout;
 pub mod manifest;
 pub mod object;
+pub mod outcome;
 pub mod plan;
+pub mod policy;
 pub mod representation;

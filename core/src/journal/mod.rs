@@ -1,3 +1,4 @@
-//! Journal encodings.
+//! The bytes that outlive a process: frames of records, and snapshots.
 
 pub mod record;
+pub mod snapshot;

@@ -1,0 +1,142 @@
+//! Settle: what is known about a transfer's end. Lost: what is known about an object.
+//!
+//! Only evidence ends a pin. The first final value stands; whatever comes later is answered with it.
+
+use super::slab::{NONE, Slot};
+use super::{Catalog, Change, Ruling, Sender};
+use crate::id::{CheckpointId, PinId, ShardIndex};
+use crate::outcome::{Evidence, Loss, LostObject, Rejection};
+
+use super::table::Stage;
+
+impl Catalog {
+    pub(super) fn decide_settle(
+        &self,
+        sender: &Sender,
+        pin: PinId,
+        shard: Option<ShardIndex>,
+        evidence: Evidence,
+    ) -> Ruling {
+        let slot = self.check_obeying_pin(sender, pin)?;
+        let row = &self.table.pins[slot];
+        let foreign = row.life != sender.life;
+        // Nobody but the incarnation that moved the bytes can know that all of them arrived.
+        if foreign && evidence == Evidence::QuiescedSuccess {
+            return Err(Rejection::ForeignPin);
+        }
+        if matches!(evidence, Evidence::Active | Evidence::Quiescing) {
+            return Err(Rejection::NotFinal);
+        }
+        let stands = match shard {
+            Some(shard) if !self.claims(slot, shard) => {
+                return Err(Rejection::ShardNotClaimed { shard });
+            }
+            Some(shard) => self.final_evidence(slot, u32::from(shard.0)),
+            None if row.is_unsettled() => None,
+            None => self.final_evidence(slot, row.claims),
+        };
+        let evidence = stands.unwrap_or(evidence);
+        Ok(Change::Settled { pin, shard, evidence })
+    }
+
+    /// Whether a pin claims a shard.
+    fn claims(&self, pin: Slot, shard: ShardIndex) -> bool {
+        self.claims_of(pin).any(|claimed| claimed == u32::from(shard.0))
+    }
+
+    /// The shards that a save pin claims, ascending.
+    pub(super) fn claims_of(&self, pin: Slot) -> impl Iterator<Item = Slot> + use<'_> {
+        let row = self.table.pins[pin];
+        let mut next = if row.is_save() { row.claims } else { NONE };
+        core::iter::from_fn(move || {
+            let shard = next;
+            if shard == NONE {
+                return None;
+            }
+            next = self.table.assemblies[row.assembly].shards[shard as usize].next;
+            Some(shard)
+        })
+    }
+
+    /// The final evidence of a claimed shard, if it has one.
+    fn final_evidence(&self, pin: Slot, shard: Slot) -> Option<Evidence> {
+        let row = &self.table.pins[pin];
+        if !row.is_save() || shard == NONE {
+            return None;
+        }
+        let claim = self.table.assemblies[row.assembly].shards[shard as usize];
+        claim.evidence.filter(|evidence| evidence.is_final())
+    }
+
+    pub(super) fn apply_settled(
+        &mut self,
+        pin: PinId,
+        shard: Option<ShardIndex>,
+        evidence: Evidence,
+    ) {
+        if let Some(slot) = self.table.pin(pin) {
+            self.settle_pin(slot, shard, evidence);
+        }
+    }
+
+    /// Settles the shards of a save pin that are not final, or ends a load pin.
+    pub(super) fn settle_pin(&mut self, slot: Slot, only: Option<ShardIndex>, evidence: Evidence) {
+        let row = self.table.pins[slot];
+        if !row.is_save() {
+            if evidence.is_final() {
+                self.table.end_pin(slot);
+            } else {
+                self.table.change_pin(slot, |pin| pin.load_in_doubt = true);
+            }
+            return;
+        }
+        let mut shard = only.map_or(row.claims, |only| u32::from(only.0));
+        while shard != NONE {
+            let claim = self.table.assemblies[row.assembly].shards[shard as usize];
+            let settled = claim.evidence.is_some_and(Evidence::is_final);
+            if !settled && claim.evidence != Some(evidence) {
+                self.table.settle_shard(slot, shard, evidence);
+            }
+            shard = if only.is_some() { NONE } else { claim.next };
+        }
+    }
+
+    pub(super) fn decide_lost(
+        &self,
+        sender: &Sender,
+        checkpoint: CheckpointId,
+        object: LostObject,
+        why: Loss,
+    ) -> Ruling {
+        let slot = self.table.checkpoint(checkpoint).ok_or(Rejection::UnknownCheckpoint)?;
+        if let LostObject::Private(object) = object {
+            let shape = self.table.shapes.shape(self.table.checkpoints[slot].shape);
+            shape.place_of(object).ok_or(Rejection::UnknownObject)?;
+        }
+        if self.check_operator(sender.owner).is_err() && !self.holds_pin(sender, slot) {
+            return Err(Rejection::NotHolder);
+        }
+        if self.table.checkpoints[slot].stage == Stage::Collecting {
+            return Err(Rejection::Collecting);
+        }
+        Ok(Change::Lost { checkpoint, object, why })
+    }
+
+    fn holds_pin(&self, sender: &Sender, checkpoint: Slot) -> bool {
+        let mut pin = self.table.lives[sender.life].pins;
+        while pin != NONE {
+            let row = &self.table.pins[pin];
+            if row.checkpoint == checkpoint {
+                return true;
+            }
+            pin = row.of_life.next;
+        }
+        false
+    }
+
+    pub(super) fn apply_lost(&mut self, checkpoint: CheckpointId) {
+        if let Some(slot) = self.table.checkpoint(checkpoint) {
+            self.table.checkpoints[slot].lost = true;
+        }
+    }
+}

@@ -187,6 +187,9 @@ fn core_purity(source: &Source) -> Vec<String> {
         for word in BANNED.into_iter().filter(|word| has_word(code, word)) {
             faults.push(source.fault(line, &format!("{word} in core")));
         }
+        if has_float(code) {
+            faults.push(source.fault(line, "a floating-point number in core"));
+        }
     }
     faults
 }
@@ -280,6 +283,16 @@ fn has_word(line: &str, word: &str) -> bool {
     line.match_indices(word).any(|(at, _)| {
         let open = word.ends_with(is_word) && line[at + word.len()..].starts_with(is_word);
         !line[..at].ends_with(is_word) && !open
+    })
+}
+
+/// True for `1.5`; not for `1..5`, nor for the fields `pair.0.1`.
+fn has_float(line: &str) -> bool {
+    line.match_indices('.').any(|(at, _)| {
+        let number = line[..at].rsplit(|c| !is_word(c)).next().unwrap_or("");
+        let field = line[..at - number.len()].ends_with('.');
+        let digits = |text: &str| text.starts_with(|c: char| c.is_ascii_digit());
+        !field && digits(number) && digits(&line[at + 1..])
     })
 }
 
@@ -515,6 +528,8 @@ mod samples {
             assert_eq!(faults(core_purity, bad).len(), 1, "{bad}");
         }
         assert_eq!(faults(core_purity, "use alloc::HashSet;").len(), 1);
+        assert_eq!(faults(core_purity, "let half = 0.5;").len(), 1);
+        assert!(faults(core_purity, "for i in 0..5 { pair.0.1 + list[1].0 }").is_empty());
         assert!(
             faults(core_purity, "//! std::io\nlet a = \"f32\"; let f32x = my_std::A;").is_empty()
         );

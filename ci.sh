@@ -1,0 +1,166 @@
+#!/usr/bin/env bash
+# The checks of this repository, stage by stage. `.ci/run` runs them all; a person may run any.
+#
+# No stage sets RUSTFLAGS: a flag set for CI alone would build something that nobody else builds.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")"
+
+# The version of cargo-deny that is installed where there is none.
+cargo_deny_version=0.20.2
+
+# In the order in which `all` runs them.
+stages=(fmt clippy docs deny no_std test replay)
+
+usage() {
+    cat <<'USAGE'
+Usage: ./ci.sh STAGE
+
+  fmt      formatting: cargo fmt --check
+  clippy   lints, with warnings as errors
+  docs     API documentation, with warnings as errors
+  deny     bans, licences and sources of dependencies (installs cargo-deny where it is missing)
+  no_std   a static library with its own panic handler links pinfold-core: std cannot sneak in
+  test     installs what the tests need, then cargo test --workspace; further arguments go to cargo
+  replay   replays the bundled trace in a release build, and the 12,031 requests of the
+           conversation trace where PINFOLD_TRACES names the folder that holds it
+  all      every stage in this order, with timing, up to the first failure
+USAGE
+}
+
+say() { printf '%s\n' "$*" >&2; }
+
+# Prints a command, then runs it.
+run() {
+    say "+ $*"
+    "$@"
+}
+
+# Installs the packages behind the missing programs among "PROGRAM=PACKAGE ...".
+# As root or with sudo; otherwise names the packages and fails.
+need() {
+    local pair missing=() packages=()
+    for pair in "$@"; do
+        if ! command -v "${pair%%=*}" >/dev/null; then
+            missing+=("${pair%%=*}")
+            packages+=("${pair#*=}")
+        fi
+    done
+    if ((${#missing[@]} == 0)); then
+        return 0
+    fi
+    local as_root=()
+    if ((EUID != 0)); then
+        as_root=(sudo -n)
+    fi
+    say "missing: ${missing[*]}"
+    if command -v apt-get >/dev/null && "${as_root[@]}" true 2>/dev/null; then
+        run "${as_root[@]}" apt-get update -q
+        run "${as_root[@]}" apt-get install -q -y --no-install-recommends "${packages[@]}"
+    else
+        say "install these packages (names as in Debian) and run again: ${packages[*]}"
+        return 1
+    fi
+}
+
+stage_fmt() {
+    run cargo fmt --all --check
+    run cargo fmt --manifest-path .ci/no_std/Cargo.toml --check
+}
+
+stage_clippy() {
+    run cargo clippy --workspace --all-targets --locked -- -D warnings
+}
+
+stage_docs() {
+    run env RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
+}
+
+stage_deny() {
+    local found
+    if ! found=$(cargo deny --version 2>/dev/null); then
+        run cargo install cargo-deny --locked --version "$cargo_deny_version"
+        found=$(cargo deny --version)
+    fi
+    if [[ $found != "cargo-deny $cargo_deny_version" ]]; then
+        say "note: this is $found; the rules were written for $cargo_deny_version"
+    fi
+    say "note: advisories are not checked here: they need a database from the network"
+    run cargo deny --locked check bans licenses sources
+}
+
+stage_no_std() {
+    # The versions that the workspace itself uses; cargo drops the rows that core does not need.
+    run cp Cargo.lock .ci/no_std/Cargo.lock
+    run cargo build --manifest-path .ci/no_std/Cargo.toml
+}
+
+stage_test() {
+    need cc=build-essential
+    say "note: the tests need nothing beyond the Rust toolchain and its linker (cc)"
+    run cargo test --workspace "$@"
+}
+
+# Replays and judges the report. The arguments: how many requests there must be (or "at least 1"),
+# then those of `replay`.
+replay() {
+    local requests=$1 report
+    shift
+    report=$(run cargo run --release --locked -- replay --json "$@")
+    python3 - "$requests" "$report" <<'PYTHON'
+import json
+import sys
+
+expected, text = sys.argv[1:]
+report = json.loads(text)
+violations, requests = report["violations"], report["requests"]
+print(f"replay: {requests} requests, {violations} violations", file=sys.stderr)
+if type(violations) is not int or violations != 0:
+    sys.exit("replay: violations must be 0")
+if type(requests) is not int or requests <= 0 or expected not in ("at least 1", str(requests)):
+    sys.exit(f"replay: requests must be {expected}")
+PYTHON
+}
+
+stage_replay() {
+    need cc=build-essential python3=python3
+    replay "at least 1"
+    if [[ -n ${PINFOLD_TRACES:-} ]]; then
+        replay 12031 "$PINFOLD_TRACES/mooncake_conversation_trace.jsonl"
+    else
+        say "note: PINFOLD_TRACES is not set: the conversation trace is not replayed"
+    fi
+}
+
+stage_all() {
+    local stage begin
+    for stage in "${stages[@]}"; do
+        say "== $stage"
+        begin=$SECONDS
+        if ! ./ci.sh "$stage"; then
+            say "== $stage FAILED after $((SECONDS - begin)) s"
+            exit 1
+        fi
+        say "== $stage passed in $((SECONDS - begin)) s"
+    done
+    say "== all of: ${stages[*]} ($SECONDS s)"
+}
+
+if (($# == 0)); then
+    usage
+    exit 0
+fi
+stage=$1
+shift
+if (($# > 0)) && [[ $stage != test ]]; then
+    say "ci.sh: $stage takes no arguments"
+    exit 2
+fi
+case $stage in
+    fmt | clippy | docs | deny | no_std | test | replay | all) "stage_$stage" "$@" ;;
+    -h | --help | help) usage ;;
+    *)
+        say "ci.sh: no stage '$stage'"
+        usage >&2
+        exit 2
+        ;;
+esac

@@ -4,5 +4,6 @@
 //! project replays. It never invents contents: a request is known only by its block hashes, and a
 //! trace that contradicts itself is refused as a whole.
 
+pub mod generate;
 pub mod link;
 pub mod trace;

@@ -1,0 +1,1 @@
+//! Stores of objects, as a host sees them.

@@ -8,6 +8,9 @@
 //! [`pinfold_core::journal::record`]. The name is the sequence number of the first record. Beside
 //! it lie `lock`, held exclusively while a journal is open, and for a moment of creation `new.tmp`.
 
+#[cfg(test)]
+mod tests;
+
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -423,6 +426,3 @@ fn io_at(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> JournalE
 fn offset(bytes: usize) -> u64 {
     u64::try_from(bytes).unwrap_or(u64::MAX)
 }
-
-#[cfg(test)]
-mod tests;

@@ -26,7 +26,7 @@ mod folder {
             Some(_) | None => Path::new("."),
         };
         match fs::create_dir(folder) {
-            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
             Ok(()) | Err(_) => sync(above),
         }
     }

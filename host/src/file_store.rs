@@ -192,7 +192,7 @@ impl FileStore {
         if sharing == Sharing::Shared
             && let Presence::Present { bytes: stored } = self.presence(&path)
         {
-            return taken_by_shared(key, stored, bytes);
+            return self.shared_by_others(&path, stored, bytes);
         }
         let attempt = match self.write_attempt(parts) {
             Ok(attempt) => attempt,
@@ -204,12 +204,27 @@ impl FileStore {
             (Linked::Unknown(why), _) => PutOutcome::Unknown(why),
             (Linked::Taken, Sharing::Private) => PutOutcome::Failed(taken(key)),
             (Linked::Taken, Sharing::Shared) => match self.presence(&path) {
-                Presence::Present { bytes: stored } => taken_by_shared(key, stored, bytes),
-                Presence::Absent => {
-                    PutOutcome::Failed(Why::new(format!("{key} was taken, and then was no object")))
-                }
-                Presence::Unknown(why) => PutOutcome::Failed(why),
+                Presence::Present { bytes: stored } => self.shared_by_others(&path, stored, bytes),
+                Presence::Absent | Presence::Unknown(_) => PutOutcome::Failed(taken(key)),
             },
+        }
+    }
+
+    /// A shared page is named by its content, so what others stored in equal size is this one.
+    fn shared_by_others(&self, path: &Path, stored: u64, bytes: u64) -> PutOutcome {
+        if stored != bytes {
+            let path = path.display();
+            let words = format!("there is an object of {stored} bytes at {path}, not of {bytes}");
+            return PutOutcome::Failed(Why::new(words));
+        }
+        if !self.options.sync_objects {
+            return PutOutcome::Stored;
+        }
+        // Whoever stored it may not have synced it, or not yet.
+        let above = path.parent().unwrap_or(&self.root);
+        match File::open(path).and_then(|file| file.sync_all()).and_then(|()| folder::sync(above)) {
+            Ok(()) => PutOutcome::Stored,
+            Err(error) => PutOutcome::Unknown(why_at("sync", path)(error)),
         }
     }
 
@@ -251,7 +266,8 @@ impl FileStore {
         match fs::remove_file(path) {
             Ok(()) => self.removed(path),
             Err(error) if is_absence(error.kind()) => match self.unless_unmounted() {
-                Ok(()) => DeleteOutcome::Gone,
+                // Who deleted it may have failed to sync that.
+                Ok(()) => self.removed(path),
                 Err(why) => DeleteOutcome::Unknown(why),
             },
             Err(_) if path.is_dir() => DeleteOutcome::Gone,
@@ -266,7 +282,7 @@ impl FileStore {
         let above = path.parent().unwrap_or(&self.root);
         if self.options.sync_objects
             && let Err(error) = folder::sync(above)
-            && error.kind() != ErrorKind::NotFound
+            && !is_absence(error.kind())
         {
             return DeleteOutcome::Unknown(why_at("sync", above)(error));
         }
@@ -391,16 +407,6 @@ impl Drop for Attempt {
     fn drop(&mut self) {
         // What cannot be removed is a leftover, which `remove_leftovers` counts.
         let _ = fs::remove_file(&self.path);
-    }
-}
-
-/// A shared page is named by its content, so one of equal size is this one.
-fn taken_by_shared(key: &str, stored: u64, bytes: u64) -> PutOutcome {
-    if stored == bytes {
-        PutOutcome::Stored
-    } else {
-        let words = format!("there is an object of {stored} bytes under {key}, not of {bytes}");
-        PutOutcome::Failed(Why::new(words))
     }
 }
 

@@ -238,7 +238,9 @@ impl<'a> Frame<'a> {
 
     /// Its records in order, each with its sequence number.
     pub fn records(&self) -> impl Iterator<Item = (u64, &'a [u8])> + use<'a> {
-        (self.first_sequence..).zip(Records { rest: self.payload })
+        // The records lead, so that the range never steps past the number after the last one.
+        let records = Records { rest: self.payload };
+        records.zip(self.first_sequence..).map(|(record, sequence)| (sequence, record))
     }
 
     fn length(&self) -> usize {

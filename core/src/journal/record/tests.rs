@@ -289,6 +289,7 @@ fn numbers_do_not_run_over() {
     let bytes = writer.finish(&epoch()).to_vec();
     let scan = scan(&epoch(), u64::MAX - 1, &bytes).unwrap();
     assert_eq!(scan.next_sequence(), u64::MAX);
+    assert_eq!(records_of(&scan), [(u64::MAX - 1, b"last".to_vec())]);
 }
 
 #[test]
@@ -350,10 +351,8 @@ proptest! {
             bytes[at] = byte;
         }
         if let Ok(scan) = scanned(&bytes) {
-            let read = records_of(&scan);
-            for ((sequence, record), (expected, truth)) in read.iter().zip((FIRST..).zip(&records)) {
-                prop_assert_eq!((*sequence, record), (expected, truth));
-            }
+            let truth: Vec<(u64, Vec<u8>)> = (FIRST..).zip(records).collect();
+            prop_assert!(truth.starts_with(&records_of(&scan)));
         }
     }
 }

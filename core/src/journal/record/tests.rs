@@ -217,6 +217,17 @@ fn a_good_frame_behind_a_bad_one_is_damage() {
     assert_eq!(damage_of(&bytes), Damage { at: offset(first.len()), why });
 }
 
+/// A record may hold the image of an earlier frame; torn, it is no later frame that began.
+#[test]
+fn the_image_of_an_earlier_frame_does_not_make_a_torn_one_damage() {
+    let [first, second, _] = frames();
+    for (image, is_torn) in [(&first, true), (&second, false)] {
+        let last = frame_of(&epoch(), FIRST + 2, &[image]);
+        let torn = [&first[..], &last[..last.len() - 1]].concat();
+        assert_eq!(scanned(&torn).is_ok(), is_torn);
+    }
+}
+
 #[test]
 fn gaps_and_repeats_are_damage() {
     let [first, second, third] = frames();

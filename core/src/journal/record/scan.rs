@@ -1,0 +1,189 @@
+//! Judging the frames of a journal: all good, a torn tail, or damage.
+
+use super::{
+    BadFrame, Fault, Frame, HEAD_BYTES, Head, MAX_FRAME_BYTES, index, offset, read_checked, split,
+};
+use crate::id::Epoch;
+
+/// What [`scan`] found: good frames, and how they end. Positions count from the scanned bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Scan<'a> {
+    good: &'a [u8],
+    last_frame_at: Option<u64>,
+    next_sequence: u64,
+    end: End,
+}
+
+impl<'a> Scan<'a> {
+    /// The good frames in order.
+    pub fn frames(&self) -> impl Iterator<Item = Frame<'a>> + use<'a> {
+        frames_in(self.good)
+    }
+
+    /// How many bytes the good frames have: where the next frame belongs.
+    #[must_use]
+    pub fn good_bytes(&self) -> u64 {
+        offset(self.good.len())
+    }
+
+    /// Where the last good frame begins, if there is one.
+    #[must_use]
+    pub fn last_frame_at(&self) -> Option<u64> {
+        self.last_frame_at
+    }
+
+    /// The sequence number of the next record to be written.
+    #[must_use]
+    pub fn next_sequence(&self) -> u64 {
+        self.next_sequence
+    }
+
+    /// How the bytes end.
+    #[must_use]
+    pub fn end(&self) -> End {
+        self.end
+    }
+}
+
+/// How a journal ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// After a good frame, with nothing or only zeros behind it (room that was set aside).
+    Clean,
+    /// In a bad last frame, which nobody was told is durable: cut here before the next append.
+    Torn {
+        /// Where it begins.
+        at: u64,
+        /// What is bad about it.
+        why: BadFrame,
+    },
+}
+
+/// A journal that is not as it was written: nothing of it may be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{why}")]
+pub struct Damage {
+    /// Where the frame begins.
+    pub at: u64,
+    /// What is wrong with it.
+    pub why: DamageKind,
+}
+
+/// What is wrong with a frame that cannot be a torn tail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DamageKind {
+    /// Written by another version; never taken as torn.
+    #[error("the frame has version {version}, and this version of pinfold reads version 1")]
+    UnknownVersion {
+        /// The version it names.
+        version: u8,
+    },
+    /// A bad frame, and behind it another that was begun: so the bad one had been synced.
+    #[error("the frame is bad ({bad}) and is not the last: another begins {later_bytes} bytes on")]
+    NotLast {
+        /// What is bad about it.
+        bad: BadFrame,
+        /// How far behind it the other begins.
+        later_bytes: u64,
+    },
+    /// More bytes than one torn frame can leave.
+    #[error("the frame is bad ({bad}) and {bytes} bytes follow, more than one torn frame leaves")]
+    TailTooLong {
+        /// What is bad about it.
+        bad: BadFrame,
+        /// How many bytes up to the last that is not zero.
+        bytes: u64,
+    },
+    /// Records are missing.
+    #[error("records are missing: expected number {expected}, found {found}")]
+    Gap {
+        /// The number that should have come.
+        expected: u64,
+        /// The number that came.
+        found: u64,
+    },
+    /// Records are there twice.
+    #[error("records are repeated: expected number {expected}, found {found}")]
+    Repeat {
+        /// The number that should have come.
+        expected: u64,
+        /// The number that came.
+        found: u64,
+    },
+    /// A good checksum over records that do not add up.
+    #[error("the records of the frame do not add up to what its head says")]
+    Malformed,
+}
+
+/// Judges all frames behind a header: good ones, and a clean or torn end; else [`Damage`].
+///
+/// One pass checksums every byte. Behind a bad frame it looks once at each of at most
+/// [`MAX_FRAME_BYTES`] positions for the head of a later frame (marker, version, bounded length,
+/// plausible count, sequence number not below the expected one). A head is enough, without its
+/// checksum: it also tells a damaged frame in front of a torn one, and a run of frames of another
+/// epoch, which this epoch's checksum fails. A lone last frame of another epoch can't be told from
+/// a torn one, and is cut like it. A record that holds the image of such a head would have a torn
+/// frame refused, never a good one cut.
+///
+/// # Errors
+/// [`Damage`] names the first frame that is not as it was written and cannot be a torn tail.
+pub fn scan<'a>(epoch: &Epoch, first_sequence: u64, bytes: &'a [u8]) -> Result<Scan<'a>, Damage> {
+    let (mut rest, mut last_frame_at, mut next_sequence) = (bytes, None, first_sequence);
+    let end = loop {
+        if rest.iter().all(|byte| *byte == 0) {
+            break End::Clean;
+        }
+        let at = offset(bytes.len() - rest.len());
+        let damage = |why| Damage { at, why };
+        let (head, payload) = match read_checked(epoch, rest) {
+            Ok(checked) => checked,
+            Err(Fault::UnknownVersion(version)) => {
+                return Err(damage(DamageKind::UnknownVersion { version }));
+            }
+            Err(Fault::Bad(why)) => {
+                refuse_unless_last(rest, next_sequence, why).map_err(damage)?;
+                break End::Torn { at, why };
+            }
+        };
+        let frame = Frame::of(&head, payload).ok_or(damage(DamageKind::Malformed))?;
+        refuse_unless_next(frame.first_sequence, next_sequence).map_err(damage)?;
+        (last_frame_at, next_sequence) = (Some(at), frame.next_sequence);
+        rest = rest.get(frame.length()..).unwrap_or_default();
+    };
+    let good = bytes.get(..bytes.len() - rest.len()).unwrap_or_default();
+    Ok(Scan { good, last_frame_at, next_sequence, end })
+}
+
+/// Walks the good bytes of an earlier [`scan`] again, without checksums.
+///
+/// For a host that keeps the bytes but not the borrow. Ends at the first thing that isn't a frame.
+pub fn frames_in(good: &[u8]) -> impl Iterator<Item = Frame<'_>> + use<'_> {
+    let mut rest = good;
+    core::iter::from_fn(move || {
+        let (head, payload, _) = split(rest).ok()?;
+        let frame = Frame::of(&head, payload)?;
+        rest = rest.get(frame.length()..).unwrap_or_default();
+        Some(frame)
+    })
+}
+
+fn refuse_unless_next(found: u64, expected: u64) -> Result<(), DamageKind> {
+    match found.cmp(&expected) {
+        core::cmp::Ordering::Equal => Ok(()),
+        core::cmp::Ordering::Greater => Err(DamageKind::Gap { expected, found }),
+        core::cmp::Ordering::Less => Err(DamageKind::Repeat { expected, found }),
+    }
+}
+
+/// A bad frame at the start of `rest` is a torn tail only when nothing was written behind it.
+fn refuse_unless_last(rest: &[u8], expected: u64, bad: BadFrame) -> Result<(), DamageKind> {
+    let written = rest.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+    if written > index(MAX_FRAME_BYTES) {
+        return Err(DamageKind::TailTooLong { bad, bytes: offset(written) });
+    }
+    let begins = |window: &[u8]| Head::decode(window).is_ok_and(|head| head.may_follow(expected));
+    match rest.windows(HEAD_BYTES).skip(1).position(begins) {
+        Some(skipped) => Err(DamageKind::NotLast { bad, later_bytes: offset(skipped) + 1 }),
+        None => Ok(()),
+    }
+}

@@ -10,7 +10,9 @@
 extern crate alloc;
 
 pub mod catalog;
+pub mod engine;
 pub mod few;
+pub mod host;
 pub mod id;
 pub mod invariant;
 pub mod journal;

@@ -18,6 +18,9 @@ use crate::outcome::{DeleteOutcome, Field, Malformed, Problem, Rejection};
 /// The most pieces of work in one event.
 pub(super) const PICKS: usize = 16;
 
+/// The most outcomes in one `Deleted`: an event has a bounded size.
+const MAX_OUTCOMES: usize = 65_536;
+
 /// Delete work: a run of private objects of one checkpoint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct DeleteWork {
@@ -116,6 +119,9 @@ impl Catalog {
         }
         if outcomes.is_empty() {
             return refuse(Field::Objects, Problem::Empty);
+        }
+        if outcomes.len() > MAX_OUTCOMES {
+            return refuse(Field::Objects, Problem::TooLarge);
         }
         if outcomes.windows(2).any(|pair| pair[0].0 == pair[1].0) {
             return refuse(Field::Objects, Problem::Duplicate);

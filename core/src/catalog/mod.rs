@@ -29,14 +29,14 @@ use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
 
-pub use blockers::{Blocker, Blockers};
+pub use blockers::{Blocker, Blockers, Lifter};
 pub use check::Broken;
 pub use collect::{DeleteWork, Verdict};
 pub use expire::FollowUp;
 pub use owner::{PROTOCOL_VERSION, Register, Role};
 pub use prepare::Prepare;
 pub use shape::{Shape, ShardShape};
-pub use snapshot::Snapshot;
+pub use snapshot::{Inconsistent, Snapshot};
 
 use collect::PICKS;
 use receipt::{Fingerprint, Known, Receipt};

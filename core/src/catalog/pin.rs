@@ -10,11 +10,17 @@ use crate::id::{CheckpointId, EndpointId, Generation, OpId, PinId};
 use crate::outcome::{Field, Limit, Malformed, Outcome, Pinned, Problem, Rejection};
 use crate::policy::MAX_ANSWERS;
 
+/// The most candidates in one `Pin`, whatever the limits say: they are compared pair by pair.
+const MAX_CANDIDATES: usize = 4096;
+
 impl Catalog {
     pub(super) fn form_pin(candidates: &[EndpointId], limit: u32) -> Result<(), Malformed> {
         let refuse = |field, problem| Err(Malformed { field, problem });
         if candidates.is_empty() || candidates.iter().any(EndpointId::is_empty) {
             return refuse(Field::Candidates, Problem::Empty);
+        }
+        if candidates.len() > MAX_CANDIDATES {
+            return refuse(Field::Candidates, Problem::TooLarge);
         }
         for (place, candidate) in candidates.iter().enumerate() {
             if candidates[..place].contains(candidate) {

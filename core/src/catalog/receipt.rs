@@ -74,10 +74,6 @@ impl Receipts {
         self.ring.clear();
     }
 
-    pub(crate) const fn highest(&self) -> u64 {
-        self.highest
-    }
-
     /// The receipts that can still be asked for, by ascending sequence.
     pub(crate) fn kept(&self, window: u32) -> impl Iterator<Item = &Receipt> {
         let first = self.highest.saturating_sub(u64::from(window)) + 1;

@@ -1,6 +1,14 @@
 //! Steps on checkpoints, and on the queue of those that nothing holds.
 
-use super::*;
+use alloc::vec::Vec;
+
+use super::{Assembly, Checkpoint, Claim, Claimant, Disposal, Holds, Stage, Table, Unscoped};
+use crate::catalog::index::hash_id;
+use crate::catalog::list::Links;
+use crate::catalog::shape::Shape;
+use crate::catalog::slab::{NONE, Slot};
+use crate::id::{AttemptId, CheckpointId, EndpointId, ManifestDigest};
+use crate::outcome::{DeleteOutcome, Evidence};
 
 impl Table {
     pub(crate) fn checkpoint(&self, id: CheckpointId) -> Option<Slot> {
@@ -151,7 +159,7 @@ impl Table {
             && row.unscoped != Unscoped::Marked
     }
 
-    fn join_queue_if_unheld(&mut self, slot: Slot) {
+    pub(super) fn join_queue_if_unheld(&mut self, slot: Slot) {
         if self.is_unheld(slot) {
             self.join_queue(slot);
         }
@@ -184,7 +192,7 @@ impl Table {
     }
 
     /// Takes a checkpoint out of the queue, if it is there.
-    fn leave_queue(&mut self, slot: Slot) {
+    pub(super) fn leave_queue(&mut self, slot: Slot) {
         let row = &mut self.checkpoints[slot];
         let Holds::Disposal(disposal) = row.holds() else { return };
         row.idle = false;

@@ -3,18 +3,23 @@
 //! A *step* here keeps every index, list and counter true by itself; it decides nothing. What a
 //! verb means is in the family files, which are made of these steps.
 
+mod checkpoints;
+mod owners;
+mod pins;
+mod turns;
+
 use alloc::vec::Vec;
 
 use super::index::{Index, hash_id, hash_words, low};
-use super::list::{self, Ends, Links};
+use super::list::{Ends, Links};
 use super::receipt::Receipts;
-use super::shape::{Shape, Shapes};
+use super::shape::Shapes;
 use super::slab::{NONE, Slab, Slot};
 use crate::id::{
     AttemptId, CheckpointId, ConversationId, EndpointId, Generation, Incarnation, ManifestDigest,
     OpId, OwnerId, PinId, StartId, TurnId,
 };
-use crate::outcome::{DeleteOutcome, Evidence, TurnKey};
+use crate::outcome::{DeleteOutcome, Evidence};
 use crate::policy::Genesis;
 
 use super::owner::Role;

@@ -1,6 +1,14 @@
 //! Steps on owners and their incarnations.
 
-use super::*;
+use alloc::vec::Vec;
+
+use super::{Life, Owner, Table};
+use crate::catalog::index::hash_id;
+use crate::catalog::list::Links;
+use crate::catalog::owner::Role;
+use crate::catalog::receipt::Receipts;
+use crate::catalog::slab::{NONE, Slot};
+use crate::id::{Incarnation, OwnerId, StartId};
 
 impl Table {
     pub(crate) fn owner(&self, id: OwnerId) -> Option<Slot> {
@@ -105,7 +113,7 @@ impl Table {
     }
 
     /// Changes what decides whether an incarnation's unsettled pins count as in doubt.
-    fn change_life(&mut self, life: Slot, change: impl FnOnce(&mut Life)) {
+    pub(super) fn change_life(&mut self, life: Slot, change: impl FnOnce(&mut Life)) {
         let row = &mut self.lives[life];
         self.counters.bytes_in_doubt -= row.bytes_in_doubt();
         change(row);
@@ -113,7 +121,7 @@ impl Table {
     }
 
     /// Frees the row of an incarnation that is neither current nor has pins.
-    fn forget_life(&mut self, life: Slot) {
+    pub(super) fn forget_life(&mut self, life: Slot) {
         let row = self.lives[life];
         if row.pins != NONE {
             return;

@@ -1,6 +1,11 @@
 //! Steps on pins, and on the shards that save pins claim.
 
-use super::*;
+use super::{Claim, Claimant, Holds, Pin, Stage, Table, pin_hash};
+use crate::catalog::index::Index;
+use crate::catalog::list::{self, Links};
+use crate::catalog::slab::{NONE, Slot};
+use crate::id::{OpId, PinId, ShardIndex};
+use crate::outcome::Evidence;
 
 impl Table {
     /// The live pin of this id.
@@ -114,7 +119,7 @@ impl Table {
         let claim = &mut self.assemblies[assembly].shards[usize::from(shard)];
         *claim = Claim { by: Claimant::Pin(pin), evidence: None, next: claims };
         let shape = self.shapes.shape(self.checkpoints[checkpoint].shape);
-        let bytes = shape.shard_bytes(crate::id::ShardIndex(shard));
+        let bytes = shape.shard_bytes(ShardIndex(shard));
         self.change_pin(pin, |pin| {
             pin.claims = u32::from(shard);
             pin.open += 1;

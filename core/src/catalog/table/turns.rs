@@ -1,6 +1,11 @@
 //! Steps on conversations, their ledgers, and the identities of expired turns.
 
-use super::*;
+use super::{Checkpoint, Conversation, EXPIRED, Expired, Reference, Table, TurnState, turn_hash};
+use crate::catalog::index::{Index, hash_id};
+use crate::catalog::list::{self, Links};
+use crate::catalog::slab::{NONE, Slot};
+use crate::id::{ConversationId, TurnId};
+use crate::outcome::TurnKey;
 
 impl Table {
     pub(crate) fn conversation(&self, id: ConversationId) -> Option<Slot> {

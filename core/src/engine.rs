@@ -1,0 +1,514 @@
+//! The engine: the catalog behind its durability gate.
+//!
+//! The four kinds of methods, in the order in which a host uses them:
+//! - *make or recover*: [`Engine::create`], [`Engine::recover`], [`Engine::resume`];
+//! - *input*: [`Engine::submit`], and [`Engine::follow_up`] when there is none;
+//! - *persist*: [`Engine::take_batch`], append and sync its bytes, then [`Engine::commit`] or
+//!   [`Engine::fail`];
+//! - *output*: [`Engine::poll_output`], until it is empty.
+//!
+//! No reply and no effect leaves before the events that it depends on are durable; refusals and
+//! answers to queries wait too, because they reveal state. A failed append is final: the engine is
+//! poisoned and the host recovers from the journal.
+
+use alloc::collections::VecDeque;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use crate::catalog::{
+    Blockers, Broken, Catalog, Change, Command, Decision, DeleteWork, Event, Register, Verdict,
+};
+use crate::id::{CheckpointId, Epoch, Key, ObjectId, OpId};
+use crate::journal::record::{FrameFull, FrameWriter};
+use crate::outcome::{Field, Limit, Malformed, Outcome, Problem, Rejection};
+use crate::policy::{Gauges, Genesis};
+
+/// The host's name for one request: given with the input, given back with the reply.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Ticket(pub u64);
+
+/// One message of a client.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Input {
+    /// The host's name for it.
+    pub ticket: Ticket,
+    /// The epoch that the client believes in.
+    pub epoch: Epoch,
+    /// What it asks.
+    pub request: Request,
+}
+
+/// What a client asks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Request {
+    /// A new incarnation.
+    Register(Register),
+    /// One command.
+    Command(OpId, Command),
+    /// Commands sent together: each is decided by itself, up to the first refusal.
+    List(Vec<(OpId, Command)>),
+    /// A question.
+    Query(Query),
+}
+
+/// A question about the state. It leaves no receipt and is answered at the durable position.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Query {
+    /// Namespace, epoch, policy and limits.
+    Job,
+    /// What the job holds.
+    Gauges,
+    /// Why a checkpoint is still here.
+    Blockers(CheckpointId),
+    /// What each key of a listing is to this job.
+    Audit(Vec<String>),
+}
+
+/// The answer to one input.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reply {
+    /// To a registration or a command.
+    Command(Result<Outcome, Rejection>),
+    /// To a list: as many answers as commands; none means not tried.
+    List(Vec<Option<Result<Outcome, Rejection>>>),
+    /// To [`Query::Job`].
+    Job(Genesis),
+    /// To [`Query::Gauges`].
+    Gauges(Gauges),
+    /// To [`Query::Blockers`]; none when the checkpoint has no record.
+    Blockers(Option<Blockers>),
+    /// To [`Query::Audit`], key by key.
+    Audit(Vec<Verdict>),
+    /// The query was of another epoch.
+    WrongEpoch,
+    /// The engine is poisoned; nothing is known of what the input would have done.
+    Poisoned,
+}
+
+/// Something for the host to do. Its completion returns as an input, from any owner.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// Delete these objects, each by its whole key, and report with `Deleted`.
+    Delete {
+        /// The operation of the `Collect` that asked for the work.
+        by: OpId,
+        /// The checkpoint, which nothing can hold any more.
+        checkpoint: CheckpointId,
+        /// The objects.
+        objects: Vec<ObjectId>,
+    },
+}
+
+impl Effect {
+    /// The keys to delete.
+    pub fn keys<'a>(&'a self, job: &'a Genesis) -> impl Iterator<Item = Key> + use<'a> {
+        let Self::Delete { checkpoint, objects, .. } = self;
+        objects.iter().map(|object| Key {
+            namespace: job.namespace.clone(),
+            epoch: job.epoch,
+            checkpoint: *checkpoint,
+            object: *object,
+        })
+    }
+}
+
+/// What leaves the engine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Output {
+    /// An answer for the client behind a ticket.
+    Reply(Ticket, Reply),
+    /// Work for the host.
+    Effect(Effect),
+}
+
+/// How an engine is set up beside its journal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// The largest batch in bytes; more than this waits for the next one.
+    pub batch_bytes: u32,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self { batch_bytes: 1 << 20 }
+    }
+}
+
+/// One frame of records for the journal, to be appended and synced as a whole.
+///
+/// It cannot be cloned, made or numbered by a host: it is handed out once, and handed back once.
+#[derive(Debug)]
+#[must_use = "append and sync its bytes, then commit it; or fail it"]
+pub struct Batch {
+    bytes: Vec<u8>,
+    /// The position after its last record.
+    until: u64,
+}
+
+impl Batch {
+    /// The frame's bytes.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+/// Why an engine cannot be made from a journal.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RecoverError {
+    /// The genesis cannot be used.
+    #[error("the job's genesis cannot be used: {0}")]
+    Genesis(Malformed),
+    /// The journal has no records: its genesis was never durable, so it counts as none.
+    #[error("the journal has no genesis: it counts as none, so begin a new epoch")]
+    Empty,
+    /// A record cannot be read.
+    #[error("record {position} cannot be read: the journal is damaged, or of a newer version")]
+    Record {
+        /// Its number, from 0.
+        position: u64,
+    },
+    /// A record stands where it cannot be.
+    #[error("record {position} stands where it cannot be: the journal is damaged")]
+    Misplaced {
+        /// Its number, from 0.
+        position: u64,
+    },
+}
+
+/// The engine. See the [module](self).
+#[derive(Debug)]
+pub struct Engine {
+    catalog: Catalog,
+    config: Config,
+    frame: FrameWriter,
+    /// Bytes of the records in the frame.
+    frame_bytes: usize,
+    /// Full frames that were not taken yet.
+    sealed: VecDeque<Batch>,
+    /// The record under way.
+    scratch: Vec<u8>,
+    /// Positions: after the last record, and after the last durable one.
+    appended: u64,
+    durable: u64,
+    /// A buffer for the next batch, so that batches need no allocation.
+    spare: Vec<u8>,
+    /// A batch is out.
+    awaiting: bool,
+    poisoned: bool,
+    outbox: VecDeque<(u64, Output)>,
+}
+
+impl Engine {
+    /// The engine of a new job. Its genesis is in the first batch.
+    ///
+    /// # Errors
+    /// [`RecoverError::Genesis`] names the field that cannot be used.
+    pub fn create(config: Config, genesis: Genesis) -> Result<Self, RecoverError> {
+        let event = Event::Genesis(genesis.clone());
+        let catalog = Catalog::new(genesis).map_err(RecoverError::Genesis)?;
+        let mut engine = Self::at(config, catalog, 0);
+        engine.record(&event);
+        Ok(engine)
+    }
+
+    /// The engine of a job whose journal holds these records, in order.
+    ///
+    /// Recovery is an event itself, and in the first batch. No effect is issued again: `Collect`
+    /// hands the unfinished deletes out once more, and pins stay what they are.
+    ///
+    /// # Errors
+    /// [`RecoverError`] names the first record that cannot be used.
+    pub fn recover<'a>(
+        config: Config,
+        records: impl IntoIterator<Item = &'a [u8]>,
+    ) -> Result<Self, RecoverError> {
+        let mut records = records.into_iter();
+        let first = records.next().ok_or(RecoverError::Empty)?;
+        let Event::Genesis(genesis) = decode_event(first, 0)? else {
+            return Err(RecoverError::Misplaced { position: 0 });
+        };
+        let catalog = Catalog::new(genesis).map_err(RecoverError::Genesis)?;
+        Self::resume(config, catalog, 1, records)
+    }
+
+    /// The engine of a job from a snapshot of `position` records and the records after it.
+    ///
+    /// # Errors
+    /// [`RecoverError`] names the first record that cannot be used.
+    pub fn resume<'a>(
+        config: Config,
+        mut catalog: Catalog,
+        position: u64,
+        records: impl IntoIterator<Item = &'a [u8]>,
+    ) -> Result<Self, RecoverError> {
+        let mut position = position;
+        for record in records {
+            replay(&mut catalog, record, position)?;
+            position += 1;
+        }
+        let mut engine = Self::at(config, catalog, position);
+        engine.record(&Event::Recovered);
+        Ok(engine)
+    }
+
+    fn at(config: Config, catalog: Catalog, position: u64) -> Self {
+        let mut frame = FrameWriter::default();
+        frame.begin(position);
+        Self {
+            catalog,
+            config,
+            frame,
+            frame_bytes: 0,
+            sealed: VecDeque::new(),
+            scratch: Vec::new(),
+            appended: position,
+            durable: position,
+            spare: Vec::new(),
+            awaiting: false,
+            poisoned: false,
+            outbox: VecDeque::new(),
+        }
+    }
+
+    /// Decides an input. Its reply leaves through [`poll_output`](Self::poll_output), behind the
+    /// gate. One follow-up is done beside it while any waits.
+    pub fn submit(&mut self, input: Input) {
+        let Input { ticket, epoch, request } = input;
+        if self.poisoned {
+            self.outbox.push_back((0, Output::Reply(ticket, Reply::Poisoned)));
+            return;
+        }
+        let reply = match request {
+            Request::Register(register) => {
+                let decision = self.catalog.decide_registration(epoch, &register);
+                Reply::Command(self.carry_out(decision))
+            }
+            Request::Command(op, command) => {
+                let decision = self.catalog.decide(epoch, op, command);
+                Reply::Command(self.carry_out(decision))
+            }
+            Request::List(commands) => self.submit_list(epoch, commands),
+            Request::Query(query) if epoch == self.catalog.job().epoch => self.answer(query),
+            Request::Query(_) => Reply::WrongEpoch,
+        };
+        self.outbox.push_back((self.appended, Output::Reply(ticket, reply)));
+        self.follow_up();
+    }
+
+    fn submit_list(&mut self, epoch: Epoch, commands: Vec<(OpId, Command)>) -> Reply {
+        let bound = self.catalog.bound(Limit::CommandsPerList);
+        let needed = commands.len() as u64;
+        let limit = Limit::CommandsPerList;
+        if commands.is_empty() {
+            let malformed = Malformed { field: Field::Commands, problem: Problem::Empty };
+            return Reply::Command(Err(Rejection::Malformed(malformed)));
+        }
+        if needed > bound {
+            return Reply::Command(Err(Rejection::LimitExceeded { limit, bound, needed }));
+        }
+        let mut stopped = false;
+        let answers = commands.into_iter().map(|(op, command)| {
+            if stopped {
+                return None;
+            }
+            let decision = self.catalog.decide(epoch, op, command);
+            let answer = self.carry_out(decision);
+            stopped = answer.is_err();
+            Some(answer)
+        });
+        Reply::List(answers.collect())
+    }
+
+    fn carry_out(&mut self, decision: Decision) -> Result<Outcome, Rejection> {
+        let event = match decision {
+            Decision::Answer(answer) => return answer,
+            Decision::Event(event) => event,
+        };
+        let answer = self.catalog.apply(&event);
+        self.record(&event);
+        if let Event::Decided { op, change: Change::Collected { work, .. }, .. } = &event {
+            for piece in work {
+                self.hand_out(*op, *piece);
+            }
+        }
+        // Every event that decides answers; the other kinds never come from a decision.
+        answer.unwrap_or(Err(Rejection::WrongEpoch))
+    }
+
+    fn hand_out(&mut self, by: OpId, work: DeleteWork) {
+        let objects = self.catalog.objects_of(work).collect();
+        let effect = Effect::Delete { by, checkpoint: work.checkpoint, objects };
+        self.outbox.push_back((self.appended, Output::Effect(effect)));
+    }
+
+    fn answer(&self, query: Query) -> Reply {
+        match query {
+            Query::Job => Reply::Job(self.catalog.job().clone()),
+            Query::Gauges => Reply::Gauges(self.catalog.gauges()),
+            Query::Blockers(checkpoint) => Reply::Blockers(self.catalog.blockers(checkpoint)),
+            Query::Audit(keys) => {
+                Reply::Audit(keys.iter().map(|key| self.catalog.audit(key)).collect())
+            }
+        }
+    }
+
+    /// Does one follow-up, if one waits; true when more wait. For hosts without input.
+    pub fn follow_up(&mut self) -> bool {
+        if self.poisoned {
+            return false;
+        }
+        if let Some(follow_up) = self.catalog.next_follow_up() {
+            let event = Event::FollowedUp(follow_up);
+            self.catalog.apply(&event);
+            self.record(&event);
+        }
+        self.catalog.next_follow_up().is_some()
+    }
+
+    fn record(&mut self, event: &Event) {
+        let scratch = core::mem::take(&mut self.scratch);
+        // Serialising into a vector cannot fail, and an empty frame takes any event: its lists are
+        // bounded by their form.
+        let Ok(mut bytes) = postcard::to_extend(event, scratch) else {
+            self.poison();
+            return;
+        };
+        let pushed = self.frame.push(&bytes).or_else(|FrameFull| {
+            self.seal();
+            self.frame.push(&bytes)
+        });
+        if pushed.is_err() {
+            self.poison();
+        }
+        self.frame_bytes += bytes.len();
+        self.appended += 1;
+        bytes.clear();
+        self.scratch = bytes;
+    }
+
+    /// Closes the frame and begins the next one.
+    fn seal(&mut self) {
+        let mut bytes = core::mem::take(&mut self.spare);
+        bytes.clear();
+        bytes.extend_from_slice(self.frame.finish(&self.catalog.job().epoch));
+        self.frame.begin(self.appended);
+        self.frame_bytes = 0;
+        self.sealed.push_back(Batch { bytes, until: self.appended });
+    }
+
+    /// True when a batch should be taken before more input: it has grown large.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        !self.sealed.is_empty() || self.frame_bytes >= self.config.batch_bytes as usize
+    }
+
+    /// The records since the last batch, as one frame. None when there are none, while another
+    /// batch is out, or when poisoned.
+    pub fn take_batch(&mut self) -> Option<Batch> {
+        if self.awaiting || self.poisoned {
+            return None;
+        }
+        if self.sealed.is_empty() && self.frame.count() > 0 {
+            self.seal();
+        }
+        let batch = self.sealed.pop_front()?;
+        self.awaiting = true;
+        Some(batch)
+    }
+
+    /// The batch is on disk: what depends on it may leave.
+    pub fn commit(&mut self, batch: Batch) {
+        self.awaiting = false;
+        self.durable = self.durable.max(batch.until);
+        self.spare = batch.bytes;
+    }
+
+    /// The append or sync failed: nobody knows what is on disk. Everything that waits is answered
+    /// `Poisoned`, effects are dropped, and the engine is over.
+    pub fn fail(&mut self, batch: Batch) {
+        drop(batch);
+        self.poison();
+    }
+
+    fn poison(&mut self) {
+        self.poisoned = true;
+        let durable = self.durable;
+        self.outbox.retain_mut(|(position, output)| match output {
+            _ if *position <= durable => true,
+            Output::Effect(_) => false,
+            Output::Reply(_, reply) => {
+                *reply = Reply::Poisoned;
+                *position = 0;
+                true
+            }
+        });
+    }
+
+    /// True after a failed append; the host recovers from the journal.
+    #[must_use]
+    pub const fn is_poisoned(&self) -> bool {
+        self.poisoned
+    }
+
+    /// The next output whose events are durable.
+    pub fn poll_output(&mut self) -> Option<Output> {
+        let (position, _) = self.outbox.front()?;
+        if *position > self.durable {
+            return None;
+        }
+        self.outbox.pop_front().map(|(_, output)| output)
+    }
+
+    /// True when everything was persisted and everything left.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.outbox.is_empty() && self.appended == self.durable
+    }
+
+    /// How many records are durable.
+    #[must_use]
+    pub const fn position(&self) -> u64 {
+        self.durable
+    }
+
+    /// The state as decided, ahead of what is durable: for checks and snapshots of a host that is
+    /// at rest, never for answers.
+    #[must_use]
+    pub const fn catalog(&self) -> &Catalog {
+        &self.catalog
+    }
+
+    /// Recounts everything; see [`Catalog::check`].
+    ///
+    /// # Errors
+    /// [`Broken`] names the first promise that does not hold.
+    pub fn check(&self) -> Result<(), Broken> {
+        self.catalog.check()
+    }
+}
+
+/// Follows one record of a journal.
+///
+/// # Errors
+/// [`RecoverError`] when it cannot be read, or cannot stand there.
+pub fn replay(catalog: &mut Catalog, record: &[u8], position: u64) -> Result<(), RecoverError> {
+    let event = decode_event(record, position)?;
+    if matches!(event, Event::Genesis(_)) {
+        return Err(RecoverError::Misplaced { position });
+    }
+    catalog.apply(&event);
+    Ok(())
+}
+
+/// One record as an event.
+///
+/// # Errors
+/// [`RecoverError::Record`] when it is none, or has bytes left over.
+pub fn decode_event(record: &[u8], position: u64) -> Result<Event, RecoverError> {
+    match postcard::take_from_bytes::<Event>(record) {
+        Ok((event, [])) => Ok(event),
+        _ => Err(RecoverError::Record { position }),
+    }
+}

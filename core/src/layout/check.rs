@@ -119,6 +119,7 @@ fn check_coverage(layout: &Layout, group: &Group) -> Result<(), LayoutError> {
         (Coverage::Other(word), _) => {
             Err(LayoutError::UnknownCoverage { group: group.id, found: word.clone() })
         }
+        (_, Some(0)) => Err(LayoutError::EmptyGroup { group: group.id, field: "window_tokens" }),
         (Coverage::Trailing { blocks: 0 }, _) => {
             Err(LayoutError::EmptyGroup { group: group.id, field: "coverage" })
         }

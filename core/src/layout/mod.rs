@@ -1,7 +1,7 @@
-//! What a checkpoint is made of, as data: shards, groups of pages, and the roles that must be there.
+//! What a checkpoint is made of, as data: shards, groups of pages, the roles that must be there.
 //!
-//! A [`Layout`] is the same on every rank and says nothing about memory; [`Location`] says where one
-//! rank keeps it. Together they protect against a checkpoint that looks whole and is not: a
+//! A [`Layout`] is the same on every rank and says nothing about memory; [`Location`] says where
+//! one rank keeps it. Together they protect against a checkpoint that looks whole and is not: a
 //! component nobody planned, a scale without its payload, a replicated part stored by nobody.
 //! Whatever is not understood is refused by name and never skipped.
 //!

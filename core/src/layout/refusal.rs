@@ -271,7 +271,7 @@ impl LayoutError {
             Self::RepeatedHolder { .. } => ("repeated_holder", "groups.shards"),
             Self::ForeignOwner { .. } => ("foreign_owner", "groups.scope"),
             Self::RepeatedGroup { .. } => ("repeated_group", "groups.id"),
-            Self::EmptyGroup { field, .. } => ("empty_group", field),
+            Self::EmptyGroup { .. } => ("empty_group", "groups"),
             Self::EmptyMember { .. } => ("empty_member", "groups.members.bytes_per_page"),
             Self::ObjectTooLarge { .. } => ("object_too_large", "groups.members.bytes_per_page"),
             Self::UnknownCoverage { .. } => ("unknown_coverage", "groups.coverage"),

@@ -231,7 +231,7 @@ impl Manifest {
             let pages = extent.span.pages;
             (extent.first..extent.end).map(move |object| (group.id, object, pages, extent))
         });
-        let numbered = (1..).zip(objects);
+        let numbered = (1..=u32::MAX).zip(objects);
         let rest = numbered.map(move |(index, (group, object, pages, extent))| PrivateObject {
             id: ObjectId { shard, index },
             group: Some(group),

@@ -16,6 +16,15 @@ pub enum ObjectName {
     Private(ObjectId),
 }
 
+impl fmt::Display for ObjectName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Shared(name) => write!(f, "shared {name}"),
+            Self::Private(id) => write!(f, "private {id}"),
+        }
+    }
+}
+
 /// What a shared object is: equal names mean equal meaning of the bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SharedName {

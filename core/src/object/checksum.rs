@@ -24,8 +24,8 @@
 //! - *Surely*: any change within one aligned 8-byte word, so any single bit or byte. `mix` is a
 //!   bijection, so exactly one term changes in each lane. Likewise a changed length while the words
 //!   stay the same (zeros added to or cut from the last word).
-//! - *Very likely*: everything else, such as swapped words, zeroed ranges, shifted or repeated data,
-//!   words of another object. The terms of different places are unrelated for real data, so such a
+//! - *Very likely*: everything else: swapped words, zeroed ranges, shifted or repeated data, words
+//!   of another object. The terms of different places are unrelated for real data, so such a
 //!   change goes unseen about once in 2^128, if `mix` scatters as it does in every test of it. That
 //!   is a judgement and no proof.
 //! - *Not*: an adversary, who can solve for words that cancel. It is no authentication.
@@ -78,7 +78,8 @@ pub struct Checksum {
 }
 
 impl Checksum {
-    /// Open lanes that were computed elsewhere, such as on a device, over whole words.
+    /// Open lanes that were computed elsewhere, such as on a device: the [`terms`] of whole words,
+    /// an object's last one filled up with zeros, which stand for so many bytes.
     #[must_use]
     pub const fn of_lanes(sum: u64, xor: u64, added_bytes: u64) -> Self {
         Self { sum, xor, added_bytes, partial: BTreeMap::new() }
@@ -125,6 +126,9 @@ impl Checksum {
     }
 
     /// Closes the checksum of an object of this length.
+    ///
+    /// Bytes are counted and not remembered: a piece that came twice in the place of another of its
+    /// length goes unnoticed here, and makes a checksum that no correct reader arrives at.
     ///
     /// # Errors
     /// When not exactly that many bytes came, or they leave a hole in a word.
@@ -361,6 +365,19 @@ mod tests {
             if start > 0 {
                 assert_apart(Digest::of(&moved), whole);
             }
+        }
+    }
+
+    /// States are full of equal and small words: none of their arrangements may agree.
+    #[test]
+    fn every_arrangement_of_few_values_is_apart() {
+        let mut sums = alloc::collections::BTreeSet::new();
+        let mut xors = alloc::collections::BTreeSet::new();
+        for arrangement in 0..1_u32 << 16 {
+            let words = (0..8).map(|place| u64::from(arrangement >> (2 * place)) & 3);
+            let bytes: Vec<u8> = words.flat_map(u64::to_le_bytes).collect();
+            let Digest { sum, xor } = Digest::of(&bytes);
+            assert!(sums.insert(sum) && xors.insert(xor));
         }
     }
 

@@ -27,9 +27,8 @@ pub use refusal::{MoveError, PlanError};
 /// The manifest of the checkpoint after so many tokens of the conversation with this chain.
 ///
 /// Of the layout's optional groups exactly those in `optional` are part of it, in whatever order
-/// they are named; so all ranks of a save must name the same, and a load the ones it needs. What
-/// is left out leaves no trace: a manifest without a draft model's pages is equal to one of a host
-/// that has no draft model. A chain that is longer than the endpoint is used up to it.
+/// they are named; so all ranks must name the same, and a load names what the save did. What is
+/// left out leaves no trace in the manifest. A chain longer than the endpoint is used up to it.
 ///
 /// # Errors
 /// The first thing that is wrong with the layout, the endpoint, the chain or the choice of groups.

@@ -104,17 +104,13 @@ fn address(memory: &Location, group: GroupId, member: &crate::layout::Member, sl
     let name = (member.layer, member.role.clone());
     let here = |region: &&Region| region.group == group && region.members.contains(&name);
     let region = memory.regions.iter().find(here).unwrap();
-    // The examples put members of one element type in reverse order, all of one size or two.
+    // The example's regions hold members of one size.
     region.base + region.stride * u64::from(slot) + offset(region, &name)
 }
 
 fn offset(region: &Region, name: &(u32, String)) -> u64 {
-    let sizes = |role: &str| match role {
-        "key_block_scale" | "value_block_scale" => 128,
-        _ => region.size_bytes / region.members.len() as u64,
-    };
-    let before = region.members.iter().take_while(|member| *member != name);
-    before.map(|(_, role)| sizes(role)).sum()
+    let place = region.members.iter().position(|member| member == name).unwrap() as u64;
+    place * (region.size_bytes / region.members.len() as u64)
 }
 
 /// Neighbouring pieces joined, so that only the order of the bytes counts.

@@ -55,7 +55,10 @@ impl Mapping {
 /// Which slot of a group holds which page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Page {
-    /// The page's place in the conversation, from 0. With one page a block: the block's.
+    /// The page's place in the conversation, from 0; with one page a block, the block's.
+    ///
+    /// A state's is the block after whose last token it was taken. One that was taken inside a
+    /// block has none and cannot be listed.
     pub ordinal: u64,
     /// Its slot in every region of the group.
     pub slot: u32,

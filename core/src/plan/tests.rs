@@ -6,6 +6,7 @@ use crate::manifest::{ObjectName, SharedScope};
 use alloc::string::{String, ToString};
 use alloc::vec;
 use alloc::vec::Vec;
+use proptest::prelude::*;
 
 const END: u64 = 8;
 const TOKENS: u64 = END * BLOCK as u64;
@@ -358,4 +359,80 @@ fn unknown_coverage_is_refused_by_its_word() {
     let error = plan(&layout, &chain(END), TOKENS, &[]).unwrap_err();
     assert_eq!((error.code(), error.field()), ("unknown_coverage", "groups.coverage"));
     assert!(error.to_string().contains("\"ring\""));
+}
+
+/// Numbers near every edge of their type, and small ones that may be sound.
+fn wild() -> impl Strategy<Value = u64> {
+    let near = prop::sample::select(vec![0, 1, 64, 4096, 1 << 21, 1 << 32, 1 << 47, u64::MAX]);
+    let edge = (near, -2..3_i64).prop_map(|(near, by): (u64, i64)| near.wrapping_add_signed(by));
+    prop_oneof![edge, any::<u64>(), 0..12_u64]
+}
+
+/// The low half of a wild number.
+fn low(number: u64) -> u32 {
+    u32::try_from(number & u64::from(u32::MAX)).unwrap()
+}
+
+proptest! {
+    /// Whatever the numbers of a location and a page table are, they are judged and never believed.
+    #[test]
+    fn moves_of_wild_numbers_never_panic(
+        changes in prop::collection::vec((0..8_u8, any::<prop::sample::Index>(), wild()), 1..5),
+    ) {
+        let manifest = planned(&examples::quantised());
+        let shard = manifest.shard(ShardIndex(0)).unwrap();
+        let mut memory = location(&manifest, ShardIndex(0));
+        let mut pages = page_table(&manifest, ShardIndex(0));
+        for (field, place, number) in changes {
+            let at = place.index(memory.regions.len());
+            let region = &mut memory.regions[at];
+            let (_, list) = &mut pages.groups[at % 2];
+            let at = place.index(list.len());
+            match field {
+                0 => region.base = number,
+                1 => region.stride = number,
+                2 => region.slots = low(number),
+                3 => region.size_bytes = number,
+                4 => region.mapping = Some(Mapping { base: number, bytes: 4096 }),
+                5 => region.mapping = Some(Mapping { base: 0, bytes: number }),
+                6 => list[at].ordinal = number,
+                _ => list[at].slot = low(number),
+            }
+        }
+        if let Ok(moves) = shard.moves(&memory, &pages) {
+            for one in moves {
+                let bytes: u64 = one.pieces.iter().map(|piece| piece.bytes).sum();
+                prop_assert_eq!(bytes, one.payload_bytes);
+            }
+        }
+    }
+
+    /// Whatever the numbers of a layout are, a plan of it is refused or reads back the same.
+    #[test]
+    fn plans_of_wild_numbers_never_panic(
+        changes in prop::collection::vec((0..10_u8, any::<prop::sample::Index>(), wild()), 1..5),
+        tokens in prop_oneof![wild(), Just(TOKENS)],
+    ) {
+        let mut layout = examples::pipelined();
+        for (field, place, number) in changes {
+            let short = u16::try_from(number & 0xffff).unwrap();
+            let at = place.index(layout.groups.len());
+            let group = &mut layout.groups[at];
+            match field {
+                0 => layout.tokens_per_block = low(number),
+                1 => group.tokens_per_page = low(number),
+                2 => group.window_tokens = Some(low(number)),
+                3 => group.coverage = Coverage::Trailing { blocks: low(number) },
+                4 => group.members[0].bytes_per_page = number,
+                5 => group.members[0].layer = low(number),
+                6 => group.shards[0] = ShardIndex(short),
+                7 => group.id = GroupId(short),
+                8 => layout.roles[at].stage = short,
+                _ => group.sharing = crate::layout::Sharing::EndpointPrivate,
+            }
+        }
+        if let Ok(manifest) = plan(&layout, &chain(END), tokens, &[]) {
+            prop_assert_eq!(Manifest::decode(manifest.encode()), Ok(manifest));
+        }
+    }
 }

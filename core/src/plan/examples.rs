@@ -194,7 +194,7 @@ pub(crate) fn all() -> Vec<(&'static str, Layout)> {
 
 /// Memory of a shard: a region for each (group, element type), members in reverse order.
 pub(crate) fn location(manifest: &Manifest, shard: ShardIndex) -> Location {
-    let mapping = Mapping { base: 0x7000_0000_0000, bytes: 2 << 20 };
+    let mapping = Mapping { base: 0x7000_0000_3000, bytes: 2 << 20 };
     let mut base = mapping.base + 12_288;
     let mut regions = Vec::new();
     for group in &manifest.layout().groups {

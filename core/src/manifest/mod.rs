@@ -17,6 +17,7 @@ use core::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
+use crate::catalog::ShardShape;
 use crate::id::{ChainValue, Endpoint, ManifestDigest, ObjectId, ShardIndex};
 use crate::layout::{Extent, Group, GroupId, Layout, Member, Sharing};
 use crate::object::TRAILER_BYTES;
@@ -43,15 +44,6 @@ struct Body {
     tokens: u64,
     layout: Layout,
     chain: Vec<ChainValue>,
-}
-
-/// The private geometry of one shard, which is what a catalog counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ShardShape {
-    /// Private objects, the manifest at index 0 included.
-    pub objects: u32,
-    /// What they take in the store: payloads, the manifest itself, and a trailer for each.
-    pub bytes: u64,
 }
 
 /// One private object of a shard.

@@ -5,6 +5,7 @@
 
 pub mod file_store;
 pub mod journal_file;
+pub mod node;
 pub mod store;
 
 /// Folders whose entries survive a power cut.

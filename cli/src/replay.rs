@@ -178,7 +178,7 @@ fn rows(report: &Report) -> Vec<(String, String)> {
     let Report { tally, time, .. } = report;
     let count = |number: u64| number.to_string();
     let mut rows: Vec<(String, String)> = Vec::new();
-    let mut heading = |rows: &mut Vec<_>, text: &str| rows.push((text.to_string(), String::new()));
+    let heading = |rows: &mut Vec<_>, text: &str| rows.push((text.to_string(), String::new()));
     let row = |rows: &mut Vec<(String, String)>, name: &str, value: String| {
         rows.push((name.to_string(), value));
     };

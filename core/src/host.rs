@@ -20,8 +20,9 @@
 //!     fn reply(&mut self, ticket: Ticket, reply: Reply) { self.clients.finish(ticket, reply) }
 //! }
 //!
-//! fn run(node: &mut Node, records: &[Vec<u8>], inbox: &Receiver<Input>) -> Result<(), Box<dyn std::error::Error>> {
-//!     let mut engine = Engine::recover(Config::default(), records.iter().map(Vec::as_slice))?;
+//! # type Failure = Box<dyn std::error::Error>;
+//! fn run(node: &mut Node, log: &[Vec<u8>], inbox: &Receiver<Input>) -> Result<(), Failure> {
+//!     let mut engine = Engine::recover(Config::default(), log.iter().map(Vec::as_slice))?;
 //!     while let Ok(input) = inbox.recv() {
 //!         engine.submit(input);
 //!         engine.drive(node)?;

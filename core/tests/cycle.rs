@@ -1,5 +1,7 @@
 //! A whole life of checkpoints through decide and apply, with a full recount after every step.
 
+#![allow(clippy::unwrap_used, reason = "a test's own steps")]
+
 use pinfold_core::catalog::*;
 use pinfold_core::id::*;
 use pinfold_core::outcome::*;

@@ -54,9 +54,12 @@ pub struct NodeStats {
 
 enum Message {
     Request(Epoch, Request, Sender<Reply>),
-    Inspect(Box<dyn FnOnce(&Engine, NodeStats) + Send>),
+    Inspect(Look),
     Stop,
 }
+
+/// What looks at the engine between two requests.
+type Look = Box<dyn FnOnce(&Engine, NodeStats) + Send>;
 
 /// A way to call a node, one per thread.
 #[derive(Clone, Debug)]
@@ -93,8 +96,9 @@ impl Node {
     /// # Errors
     /// [`NodeError`] when the folder holds a journal already, or cannot be written.
     pub fn create(dir: &Path, genesis: Genesis) -> Result<(Self, Effects), NodeError> {
-        let engine = Engine::create(Config::default(), genesis.clone())?;
-        let journal = JournalFile::create(dir, genesis.epoch)?;
+        let epoch = genesis.epoch;
+        let engine = Engine::create(Config::default(), genesis)?;
+        let journal = JournalFile::create(dir, epoch)?;
         Self::start(engine, journal)
     }
 

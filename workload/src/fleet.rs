@@ -65,11 +65,11 @@ impl Schedule {
     pub fn take(&self) -> Option<u32> {
         let mut state = self.lock();
         loop {
-            if state.done + state.taken < state.until {
-                if let Some(number) = state.ready.pop_first() {
-                    state.taken += 1;
-                    return Some(number);
-                }
+            if state.done + state.taken < state.until
+                && let Some(number) = state.ready.pop_first()
+            {
+                state.taken += 1;
+                return Some(number);
             }
             if state.taken == 0 || state.done >= state.until {
                 return None;

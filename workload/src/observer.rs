@@ -70,10 +70,10 @@ impl Observer {
     ) -> Result<Vec<Violation>, ListError> {
         let mut there: BTreeMap<CheckpointId, u64> = BTreeMap::new();
         store.list(&mut |text, bytes| {
-            if let Ok(key) = text.parse::<Key>() {
-                if key.namespace == *namespace {
-                    *there.entry(key.checkpoint).or_default() += bytes;
-                }
+            if let Ok(key) = text.parse::<Key>()
+                && key.namespace == *namespace
+            {
+                *there.entry(key.checkpoint).or_default() += bytes;
             }
         })?;
         let mut violations = self.judge_ledgers(turns);

@@ -342,7 +342,8 @@ impl Worker {
         let body = manifest.encode();
         let trailer = seal(&key, body.len() as u64, Digest::of(body));
         let key = key.to_string();
-        let stored = self.confirm(&key, self.store.put(&key, &[body, &trailer]), &[body, &trailer]);
+        let stored =
+            self.confirm(&key, &self.store.put(&key, &[body, &trailer]), &[body, &trailer]);
         served.private_bytes += stored.unwrap_or(0);
         stored.is_some()
     }
@@ -354,22 +355,22 @@ impl Worker {
         match one.object {
             ObjectName::Shared(name) => {
                 let key = name.key(&self.job.namespace, &self.job.epoch);
-                self.confirm(&key, self.store.put_shared(&key, &parts), &parts)
+                self.confirm(&key, &self.store.put_shared(&key, &parts), &parts)
             }
             ObjectName::Private(id) => {
                 let key = self.key(checkpoint, id);
                 let trailer = seal(&key, one.payload_bytes, Digest::of(&parts.concat()));
                 parts.push(&trailer);
                 let key = key.to_string();
-                self.confirm(&key, self.store.put(&key, &parts), &parts)
+                self.confirm(&key, &self.store.put(&key, &parts), &parts)
             }
         }
     }
 
     /// Confirmed means: that one put answered ok, and then the size agreed.
-    fn confirm(&self, key: &str, put: PutOutcome, parts: &[&[u8]]) -> Option<u64> {
+    fn confirm(&self, key: &str, put: &PutOutcome, parts: &[&[u8]]) -> Option<u64> {
         let bytes: u64 = parts.iter().map(|part| part.len() as u64).sum();
-        let stored = put == PutOutcome::Stored;
+        let stored = *put == PutOutcome::Stored;
         (stored && self.store.size(key) == Presence::Present { bytes }).then_some(bytes)
     }
 

@@ -13,7 +13,7 @@ use super::table::{Holds, Stage};
 use super::{Catalog, Change, Ruling};
 use crate::few::Few;
 use crate::id::{CheckpointId, Generation, Key, ObjectId};
-use crate::outcome::{DeleteOutcome, Field, Malformed, Problem, Rejection};
+use crate::outcome::{DeleteOutcome, Field, Malformed, Outcome, Problem, Rejection};
 
 /// The most pieces of work in one event.
 pub(super) const PICKS: usize = 16;
@@ -84,7 +84,7 @@ impl Catalog {
         Some((first, end - first))
     }
 
-    pub(super) fn apply_collected(&mut self, work: &[DeleteWork]) {
+    pub(super) fn apply_collected(&mut self, work: &[DeleteWork], more: bool) -> Outcome {
         for piece in work {
             let Some(slot) = self.table.checkpoint(piece.checkpoint) else { continue };
             let Holds::Disposal(disposal) = self.table.checkpoints[slot].holds() else { continue };
@@ -96,6 +96,8 @@ impl Catalog {
                 self.table.requeue(disposal, 0);
             }
         }
+        let objects = work.iter().map(|piece| piece.count).sum();
+        Outcome::Collected { objects, more }
     }
 
     /// The objects of a piece of work, while its checkpoint has a record.
@@ -158,9 +160,21 @@ impl Catalog {
         &mut self,
         checkpoint: CheckpointId,
         outcomes: &[(ObjectId, DeleteOutcome)],
+    ) -> Outcome {
+        if let Some(slot) = self.table.checkpoint(checkpoint)
+            && let Holds::Disposal(disposal) = self.table.checkpoints[slot].holds()
+        {
+            self.take_outcomes(slot, disposal, outcomes);
+        }
+        Outcome::Deleted { left: self.objects_left(checkpoint) }
+    }
+
+    fn take_outcomes(
+        &mut self,
+        slot: Slot,
+        disposal: Slot,
+        outcomes: &[(ObjectId, DeleteOutcome)],
     ) {
-        let Some(slot) = self.table.checkpoint(checkpoint) else { return };
-        let Holds::Disposal(disposal) = self.table.checkpoints[slot].holds() else { return };
         let mut stays = false;
         for (object, outcome) in outcomes {
             let shape = self.table.shapes.shape(self.table.checkpoints[slot].shape);
@@ -179,7 +193,7 @@ impl Catalog {
     }
 
     /// How many objects of a checkpoint are not gone; 0 when it has no record.
-    pub(super) fn objects_left(&self, checkpoint: CheckpointId) -> u32 {
+    fn objects_left(&self, checkpoint: CheckpointId) -> u32 {
         let slot = self.table.checkpoint(checkpoint);
         slot.map_or(0, |slot| match self.table.checkpoints[slot].holds() {
             Holds::Disposal(disposal) => self.table.disposals[disposal].left,

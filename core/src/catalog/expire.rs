@@ -9,7 +9,7 @@ use super::slab::{NONE, Slot};
 use super::table::Unscoped;
 use super::{Catalog, Change, Ruling, Sender};
 use crate::id::{CheckpointId, ConversationId, PinId};
-use crate::outcome::{Evidence, Limit, Rejection, TurnKey};
+use crate::outcome::{Evidence, Limit, Outcome, Rejection, TurnKey};
 
 /// How many identities of a forgotten conversation one follow-up drops.
 const PURGE: u32 = 64;
@@ -148,20 +148,20 @@ impl Catalog {
         Ok(Change::Forgotten { conversation })
     }
 
-    pub(super) fn apply_forgotten(&mut self, id: ConversationId) {
+    pub(super) fn apply_forgotten(&mut self, id: ConversationId) -> Outcome {
         let slot = match self.table.conversation(id) {
             Some(slot) => slot,
             None => self.table.add_conversation(id),
         };
         let row = &self.table.conversations[slot];
-        if row.forgotten {
-            return;
-        }
         let due = row.head != NONE || row.expired_count > 0;
-        self.table.forget(slot);
-        if due {
-            self.table.mark_due(slot);
+        if !row.forgotten {
+            self.table.forget(slot);
+            if due {
+                self.table.mark_due(slot);
+            }
         }
+        Outcome::Forgotten
     }
 
     pub(super) fn decide_drop(&self, sender: &Sender, checkpoint: CheckpointId) -> Ruling {
@@ -170,9 +170,10 @@ impl Catalog {
         Ok(Change::Dropped { checkpoint })
     }
 
-    pub(super) fn apply_dropped(&mut self, checkpoint: CheckpointId) {
+    pub(super) fn apply_dropped(&mut self, checkpoint: CheckpointId) -> Outcome {
         if let Some(slot) = self.table.checkpoint(checkpoint) {
             self.table.set_unscoped(slot, Unscoped::Dropped);
         }
+        Outcome::Dropped
     }
 }

@@ -227,7 +227,10 @@ fn fold(left: u64, right: u64) -> u64 {
 
 /// The low half of a 128-bit number.
 pub(crate) fn low(number: u128) -> u64 {
-    (number & u128::from(u64::MAX)) as u64
+    let bytes = number.to_le_bytes();
+    let mut half = [0; 8];
+    half.copy_from_slice(&bytes[..8]);
+    u64::from_le_bytes(half)
 }
 
 #[cfg(test)]

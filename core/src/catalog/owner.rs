@@ -123,16 +123,14 @@ impl Catalog {
         Ok(Change::Fenced { owner, incarnation })
     }
 
-    pub(super) fn apply_fenced(&mut self, owner: OwnerId, incarnation: Incarnation) {
+    pub(super) fn apply_fenced(&mut self, owner: OwnerId, incarnation: Incarnation) -> Outcome {
+        let mut pins = 0;
         if let Some(slot) = self.table.owner(owner) {
             self.table.fence(slot, incarnation);
+            let life = self.table.life(slot, incarnation);
+            pins = life.map_or(0, |life| self.table.lives[life].pin_count);
         }
-    }
-
-    /// How many pins an incarnation has.
-    pub(super) fn pins_of(&self, owner: OwnerId, incarnation: Incarnation) -> u32 {
-        let life = self.table.owner(owner).and_then(|slot| self.table.life(slot, incarnation));
-        life.map_or(0, |life| self.table.lives[life].pin_count)
+        Outcome::Fenced { pins }
     }
 
     pub(super) fn decide_retire(&self, by: Slot, owner: OwnerId) -> Ruling {
@@ -147,10 +145,11 @@ impl Catalog {
         Ok(Change::Retired { owner })
     }
 
-    pub(super) fn apply_retired(&mut self, owner: OwnerId) {
+    pub(super) fn apply_retired(&mut self, owner: OwnerId) -> Outcome {
         if let Some(slot) = self.table.owner(owner) {
             self.table.remove_owner(slot);
         }
+        Outcome::Retired
     }
 
     /// W stays what genesis made it: owners count on the receipts that it promises.
@@ -174,11 +173,17 @@ impl Catalog {
         Ok(Change::Configured { policy, limits, trim })
     }
 
-    pub(super) fn apply_configured(&mut self, policy: Policy, limits: Limits, trim: bool) {
+    pub(super) fn apply_configured(
+        &mut self,
+        policy: Policy,
+        limits: Limits,
+        trim: bool,
+    ) -> Outcome {
         self.table.job.policy = policy;
         self.table.job.limits = limits;
         if trim {
             self.table.trim = Some(0);
         }
+        Outcome::Configured
     }
 }

@@ -85,10 +85,17 @@ impl Catalog {
         self.check_limit(Limit::BytesInDoubt, table.counters.bytes_in_doubt)
     }
 
-    pub(super) fn apply_pinned(&mut self, op: OpId, checkpoints: &[CheckpointId]) {
+    pub(super) fn apply_pinned(&mut self, op: OpId, checkpoints: &[CheckpointId]) -> Outcome {
+        let mut answers = Few::new();
         for (id, place) in checkpoints.iter().zip(0_u8..) {
             self.add_load_pin(PinId { op, place }, *id);
+            let slot = self.table.checkpoint(*id);
+            let digest = slot.map(|slot| self.table.checkpoints[slot].digest).unwrap_or_default();
+            if !answers.push(Pinned { checkpoint: *id, digest }) {
+                break;
+            }
         }
+        Outcome::Pinned(answers)
     }
 
     /// Takes a load pin on a whole checkpoint; one that waits in the queue is revived.
@@ -98,19 +105,6 @@ impl Catalog {
         if let (Some(life), Some(slot)) = (life, slot) {
             self.table.add_pin(life, pin, slot, false);
         }
-    }
-
-    /// What a `Pin` answers: read right after its event was applied.
-    pub(super) fn pinned_outcome(&self, checkpoints: &[CheckpointId]) -> Outcome {
-        let mut answers = Few::new();
-        for id in checkpoints {
-            let slot = self.table.checkpoint(*id);
-            let digest = slot.map(|slot| self.table.checkpoints[slot].digest).unwrap_or_default();
-            if !answers.push(Pinned { checkpoint: *id, digest }) {
-                break;
-            }
-        }
-        Outcome::Pinned(answers)
     }
 
     /// The live pin of this id, or why there is none.
@@ -155,10 +149,11 @@ impl Catalog {
         Ok(Change::Released { pin })
     }
 
-    pub(super) fn apply_released(&mut self, pin: PinId) {
+    pub(super) fn apply_released(&mut self, pin: PinId) -> Outcome {
         if let Some(slot) = self.table.pin(pin) {
             self.table.end_pin(slot);
         }
+        Outcome::Released
     }
 
     pub(super) fn decide_doubt(&self, sender: &Sender, pin: PinId, doubtful: bool) -> Ruling {
@@ -170,10 +165,11 @@ impl Catalog {
         Ok(Change::Doubted { pin, doubtful })
     }
 
-    pub(super) fn apply_doubted(&mut self, pin: PinId, doubtful: bool) {
+    pub(super) fn apply_doubted(&mut self, pin: PinId, doubtful: bool) -> Outcome {
         if let Some(slot) = self.table.pin(pin) {
             self.table.change_pin(slot, |pin| pin.doubted = doubtful);
         }
+        Outcome::Doubted
     }
 
     /// Whether an id names a generation that was minted.

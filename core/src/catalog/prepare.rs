@@ -190,26 +190,43 @@ impl Catalog {
         self.check_pin_limits(sender, 1, bytes)
     }
 
-    pub(super) fn apply_prepared(&mut self, op: OpId, prepare: &Prepare, generation: Generation) {
+    pub(super) fn apply_prepared(
+        &mut self,
+        op: OpId,
+        prepare: &Prepare,
+        generation: Generation,
+    ) -> Outcome {
         self.table.generation = generation;
         let id = CheckpointId { endpoint: prepare.endpoint, generation };
         let Prepare { attempt, digest, shape, .. } = prepare;
         self.table.add_checkpoint(id, *attempt, *digest, shape);
-        self.apply_joined(op, id, &prepare.shards);
+        self.apply_joined(op, id, &prepare.shards)
     }
 
-    pub(super) fn apply_joined(&mut self, op: OpId, id: CheckpointId, shards: &[ShardIndex]) {
-        let (Some(life), Some(slot)) = (self.life_of(op), self.table.checkpoint(id)) else {
-            return;
-        };
-        let pin = self.table.add_pin(life, PinId { op, place: 0 }, slot, true);
-        // From the last to the first, so that the pin's list of claims ascends.
-        for shard in shards.iter().rev() {
-            self.table.claim(pin, shard.0);
+    pub(super) fn apply_joined(
+        &mut self,
+        op: OpId,
+        checkpoint: CheckpointId,
+        shards: &[ShardIndex],
+    ) -> Outcome {
+        let pin = PinId { op, place: 0 };
+        if let (Some(life), Some(slot)) = (self.life_of(op), self.table.checkpoint(checkpoint)) {
+            let slot = self.table.add_pin(life, pin, slot, true);
+            // From the last to the first, so that the pin's list of claims ascends.
+            for shard in shards.iter().rev() {
+                self.table.claim(slot, shard.0);
+            }
         }
+        Outcome::Prepared { pin, checkpoint }
     }
 
-    pub(super) const fn prepared_outcome(op: OpId, checkpoint: CheckpointId) -> Outcome {
-        Outcome::Prepared { pin: PinId { op, place: 0 }, checkpoint }
+    pub(super) fn apply_already_published(
+        &mut self,
+        op: OpId,
+        checkpoint: CheckpointId,
+    ) -> Outcome {
+        let pin = PinId { op, place: 0 };
+        self.add_load_pin(pin, checkpoint);
+        Outcome::AlreadyPublished { pin, checkpoint }
     }
 }

@@ -7,7 +7,7 @@ use super::slab::{NONE, Slot};
 use super::table::{Checkpoint, Stage, TurnState, Unscoped};
 use super::{Catalog, Change, Ruling, Sender};
 use crate::id::{CheckpointId, PinId};
-use crate::outcome::{Field, Limit, Malformed, Problem, Rejection, TurnKey};
+use crate::outcome::{Field, Limit, Malformed, Outcome, Problem, Rejection, TurnKey};
 
 impl Catalog {
     pub(super) fn form_publish(turn: Option<TurnKey>) -> Result<(), Malformed> {
@@ -159,12 +159,17 @@ impl Catalog {
         checkpoint: CheckpointId,
         turn: Option<TurnKey>,
         expired: Option<TurnKey>,
-    ) {
-        let Some(slot) = self.table.checkpoint(checkpoint) else { return };
-        let Some(key) = turn else {
-            self.table.set_unscoped(slot, Unscoped::Marked);
-            return;
-        };
+    ) -> Outcome {
+        if let Some(slot) = self.table.checkpoint(checkpoint) {
+            match turn {
+                None => self.table.set_unscoped(slot, Unscoped::Marked),
+                Some(key) => self.publish_turn(slot, key, expired),
+            }
+        }
+        Outcome::Published { expired, follow_ups: self.next_follow_up().is_some() }
+    }
+
+    fn publish_turn(&mut self, slot: Slot, key: TurnKey, expired: Option<TurnKey>) {
         let conversation = match self.table.conversation(key.conversation) {
             Some(conversation) => conversation,
             None => self.table.add_conversation(key.conversation),

@@ -91,8 +91,7 @@ impl Receipts {
 }
 
 fn place(sequence: u64, window: u32) -> usize {
-    // Smaller than the window, which is a u32.
-    (sequence % u64::from(window.max(1))) as usize
+    usize::try_from(sequence % u64::from(window.max(1))).unwrap_or(usize::MAX)
 }
 
 /// A 64-bit digest of a command's content, fed word by word.

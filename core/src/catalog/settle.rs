@@ -1,11 +1,11 @@
 //! Settle: what is known about a transfer's end. Lost: what is known about an object.
 //!
-//! Only evidence ends a pin. The first final value stands; whatever comes later is answered with it.
+//! Only evidence ends a pin. The first final value stands, and answers whatever comes later.
 
 use super::slab::{NONE, Slot};
 use super::{Catalog, Change, Ruling, Sender};
 use crate::id::{CheckpointId, PinId, ShardIndex};
-use crate::outcome::{Evidence, Loss, LostObject, Rejection};
+use crate::outcome::{Evidence, Loss, LostObject, Outcome, Rejection};
 
 use super::table::Stage;
 
@@ -73,10 +73,11 @@ impl Catalog {
         pin: PinId,
         shard: Option<ShardIndex>,
         evidence: Evidence,
-    ) {
+    ) -> Outcome {
         if let Some(slot) = self.table.pin(pin) {
             self.settle_pin(slot, shard, evidence);
         }
+        Outcome::Settled { evidence }
     }
 
     /// Settles the shards of a save pin that are not final, or ends a load pin.
@@ -134,9 +135,10 @@ impl Catalog {
         false
     }
 
-    pub(super) fn apply_lost(&mut self, checkpoint: CheckpointId) {
+    pub(super) fn apply_lost(&mut self, checkpoint: CheckpointId) -> Outcome {
         if let Some(slot) = self.table.checkpoint(checkpoint) {
             self.table.checkpoints[slot].lost = true;
         }
+        Outcome::Lost
     }
 }

@@ -48,7 +48,10 @@ pub struct ReplayConfig {
 #[derive(Debug, thiserror::Error)]
 pub enum ReplayError {
     /// The folder holds a job, and nobody asked to go on with it.
-    #[error("{} holds a journal already: go on with it by --resume, or name an empty folder", .dir.display())]
+    #[error(
+        "{} holds a journal already: go on with it by --resume, or name an empty folder",
+        .dir.display()
+    )]
     Exists {
         /// The folder.
         dir: PathBuf,

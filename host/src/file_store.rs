@@ -2,7 +2,7 @@
 //!
 //! Protects keys: an object appears whole under its key or not at all, and is never written over.
 //! It is written under a name of its own in `.tmp` and then *linked* to its key, which fails when
-//! the key is taken. The folder bears a mark: when that is missing, the file system is not mounted
+//! the key is taken; a shared page is moved there, for another one of its name is the same. The folder bears a mark: when that is missing, the file system is not mounted
 //! or is another one, and then nothing is called absent or gone.
 //!
 //! It never syncs an object unless told to ([`FileStoreOptions`]): what a power cut takes, the
@@ -121,7 +121,7 @@ impl FileStore {
         let path = self.root.join(ATTEMPTS_FOLDER).join(name);
         // Another one of this name is somebody else's, so it is not ours to remove.
         let mut file = File::create_new(&path).map_err(why_at("create", &path))?;
-        let attempt = Attempt { path };
+        let attempt = Attempt { path, moved: false };
         let mut expected = 0_u64;
         for part in parts {
             file.write_all(part).map_err(why_at("write", &attempt.path))?;
@@ -139,30 +139,30 @@ impl FileStore {
         }
     }
 
-    /// Gives a written object its key.
-    fn link(&self, attempt: &Attempt, path: &Path) -> Linked {
+    /// Gives a written object its key. Folders are created once they are missed.
+    fn link(&self, attempt: &mut Attempt, path: &Path, sharing: Sharing) -> Linked {
         let above = path.parent().unwrap_or(&self.root);
-        let mut tries = LINK_TRIES;
-        loop {
-            tries -= 1;
-            match self.create_folders(above) {
-                // A delete found one of them empty and removed it meanwhile.
-                Err(error) if is_pruning(error.kind()) && tries > 0 => continue,
-                Err(error) => return Linked::No(why_at("create", above)(error)),
-                Ok(()) => {}
-            }
-            let Err(error) = fs::hard_link(&attempt.path, path) else {
+        for _ in 0..LINK_TRIES {
+            let Err(error) = attempt.become_object(path, sharing) else {
                 return self.linked(above);
             };
             match error.kind() {
-                ErrorKind::NotFound if tries > 0 => {}
+                ErrorKind::NotFound => {}
                 ErrorKind::AlreadyExists => return Linked::Taken,
                 kind if is_definite(kind) => {
                     return Linked::No(why_at("link to its key", path)(error));
                 }
                 _ => return Linked::Unknown(why_at("link to its key", path)(error)),
             }
+            match self.create_folders(above) {
+                // A delete found one of them empty and removed it meanwhile.
+                Err(error) if is_pruning(error.kind()) => {}
+                Err(error) => return Linked::No(why_at("create", above)(error)),
+                Ok(()) => {}
+            }
         }
+        let path = path.display();
+        Linked::No(Why::new(format!("the folder of {path} vanished again and again")))
     }
 
     fn linked(&self, above: &Path) -> Linked {
@@ -194,11 +194,11 @@ impl FileStore {
         {
             return self.shared_by_others(&path, stored, bytes);
         }
-        let attempt = match self.write_attempt(parts) {
+        let mut attempt = match self.write_attempt(parts) {
             Ok(attempt) => attempt,
             Err(why) => return PutOutcome::Failed(why),
         };
-        match (self.link(&attempt, &path), sharing) {
+        match (self.link(&mut attempt, &path, sharing), sharing) {
             (Linked::Yes, _) => PutOutcome::Stored,
             (Linked::No(why), _) => PutOutcome::Failed(why),
             (Linked::Unknown(why), _) => PutOutcome::Unknown(why),
@@ -401,12 +401,30 @@ enum Linked {
 /// A file in `.tmp`: no object, and removed when its put ends.
 struct Attempt {
     path: PathBuf,
+    moved: bool,
+}
+
+impl Attempt {
+    /// A private object is linked to its key, which fails when the key is taken. A shared page may
+    /// be moved over another one of its name, whose content is the same; that is one step less.
+    fn become_object(&mut self, path: &Path, sharing: Sharing) -> io::Result<()> {
+        match sharing {
+            Sharing::Private => fs::hard_link(&self.path, path),
+            Sharing::Shared => {
+                fs::rename(&self.path, path)?;
+                self.moved = true;
+                Ok(())
+            }
+        }
+    }
 }
 
 impl Drop for Attempt {
     fn drop(&mut self) {
-        // What cannot be removed is a leftover, which `remove_leftovers` counts.
-        let _ = fs::remove_file(&self.path);
+        if !self.moved {
+            // What cannot be removed is a leftover, which `remove_leftovers` counts.
+            let _ = fs::remove_file(&self.path);
+        }
     }
 }
 

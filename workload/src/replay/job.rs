@@ -73,12 +73,12 @@ impl<'a> Job<'a> {
             (true, false) => return Err(ReplayError::Exists { dir: dir.clone() }),
             (false, true) => return Err(ReplayError::Missing { dir: dir.clone() }),
             (false, false) => {
-                let store = FileStore::create(&dir.join("objects"), FileStoreOptions::default())?;
+                let store = FileStore::create(dir, FileStoreOptions::default())?;
                 let (node, effects) = Node::create(dir, genesis(config))?;
                 (node, effects, store)
             }
             (true, true) => {
-                let store = FileStore::open(&dir.join("objects"), FileStoreOptions::default())?;
+                let store = FileStore::open(dir, FileStoreOptions::default())?;
                 let (node, effects, recovery) = Node::open(dir)?;
                 recoveries.push(recovery.took);
                 (node, effects, store)

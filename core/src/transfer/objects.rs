@@ -10,7 +10,7 @@ use alloc::vec::Vec;
 use core::hash::{Hash, Hasher};
 
 use super::{CheckAnswer, Completion, Fault, GetAnswer, PutAnswer, Step};
-use crate::id::{ObjectId, ShardIndex};
+use crate::id::ShardIndex;
 use crate::layout::Group;
 use crate::manifest::{Manifest, ObjectName};
 use crate::outcome::{Evidence, LostObject};
@@ -414,11 +414,6 @@ impl Objects {
         };
         self.rows.iter().zip(0..).all(|(row, number)| row.tally == recount(number))
     }
-}
-
-/// The manifest's own object, which a load may read to explain a mismatch.
-pub(super) const fn manifest_object(shard: ShardIndex) -> ObjectId {
-    ObjectId { shard, index: 0 }
 }
 
 impl Progress {

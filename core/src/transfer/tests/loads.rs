@@ -395,6 +395,40 @@ fn fenced_load_adopts_nothing_and_ends_once_retired() {
     assert_eq!((load.next_step(), load.may_reuse_destination()), (None, true));
 }
 
+/// A fenced load that is in doubt says nothing more, about no pin.
+#[test]
+fn fenced_load_asks_nothing_more() {
+    let mut rig = Rig::new();
+    let (long, short) = two();
+    rig.saved(&short, 1);
+    rig.saved(&long, 2);
+    let mut load = Transfer::load(wanted(&[&long, &short])).unwrap();
+    rig.step(1, &mut load);
+    let Some(Step::Ask(command)) = load.next_step() else { panic!() };
+    let mut gets = vec![];
+    while let Some(step) = load.next_step() {
+        match step {
+            Step::Get { .. } => gets.push(step),
+            other => rig.perform(&mut load, &other),
+        }
+    }
+    let (owner, incarnation) = (OwnerId::from_u128(1), rig.owners[&1].0);
+    rig.ask(OPERATOR, Command::Fence { owner, incarnation }).1.unwrap();
+    let (op, answer) = rig.ask(1, command);
+    load.answered(op, answer);
+    for step in &gets {
+        let answer = GetAnswer::Failed;
+        load.completed(object_of(step), Completion::Got { answer, retired: false });
+        assert_eq!((load.next_step(), load.is_done()), (None, false));
+    }
+    assert_eq!(load.evidence(S0), Some(Evidence::InDoubt));
+    for step in &gets {
+        load.completed(object_of(step), Completion::Retired);
+        assert_eq!(load.next_step(), None);
+    }
+    assert_eq!(load.report(), Some(Ended::Missed(Miss::Barred(Rejection::Fenced))));
+}
+
 #[test]
 fn what_was_adopted_stays_adopted() {
     let mut rig = Rig::new();

@@ -10,10 +10,11 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use super::*;
-use crate::catalog::{PROTOCOL_VERSION, Register, Role};
+use crate::catalog::{Command, PROTOCOL_VERSION, Register, Role};
 use crate::engine::{Config, Engine, Input, Output, Reply, Request, Ticket};
 use crate::id::*;
 use crate::layout::Layout;
+use crate::object::{self, Digest, TRAILER_BYTES};
 use crate::outcome::TurnKey;
 use crate::plan::examples::{self, BLOCK, chain};
 use crate::plan::plan;
@@ -58,7 +59,7 @@ impl Rig {
             owner: OwnerId::from_u128(owner),
             role,
             after,
-            start: StartId::from_u128(owner << 32 | u128::from(after.0) + 1),
+            start: StartId::from_u128((owner << 32) | (u128::from(after.0) + 1)),
             version: PROTOCOL_VERSION,
             expected_policy: None,
         };

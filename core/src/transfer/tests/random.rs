@@ -1,6 +1,7 @@
 //! Transfers under random orders and faults, judged by what the store and the memory hold.
 
 use super::*;
+use crate::transfer::objects::Objects;
 use proptest::prelude::*;
 
 /// A move or check that began.
@@ -91,8 +92,6 @@ impl Actor {
     }
 }
 
-use super::objects::Objects;
-
 impl World {
     /// Judges a command by what really happened.
     fn judge_command(&self, actor: &Actor, command: &Command) {
@@ -167,7 +166,7 @@ impl World {
     }
 
     /// Answers a piece of work; `how` 0 is the truth of a healthy store.
-    fn complete(&mut self, index: usize, which: usize, how: u16, retired: bool) {
+    fn complete(&mut self, index: usize, which: usize, how: usize, retired: bool) {
         let actor = &mut self.actors[index];
         let Some(work) = actor.work.get_mut(which).filter(|work| !work.answered) else { return };
         let object = object_of(&work.step);
@@ -270,7 +269,7 @@ impl World {
     }
 
     /// The other ranks' part: agreeing, choosing, waiting.
-    fn answer_told(&mut self, index: usize, how: u16) {
+    fn answer_told(&mut self, index: usize, how: usize) {
         let peer = index ^ 1;
         let Some(told) = self.actors[index].told.clone() else { return };
         let is_save = self.actors[index].is_save();
@@ -309,7 +308,7 @@ impl World {
     fn act(&mut self, word: u32) {
         let index = word as usize % self.actors.len();
         let (action, detail) = (word / 8 % 32, (word / 256) as usize);
-        let how = (detail / 64 % 8) as u16;
+        let how = detail / 64 % 8;
         let actor = &self.actors[index];
         let open: Vec<_> = (0..actor.work.len()).filter(|it| !actor.work[*it].answered).collect();
         let which = open.get(detail % open.len().max(1)).copied();
@@ -439,19 +438,17 @@ fn random_runs_reach_good_and_bad_ends() {
         let mut words = |count: usize| -> Vec<u32> {
             let mut word = || {
                 state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-                state >> 4 ^ state << 9
+                (state >> 4) ^ (state << 9)
             };
             (0..count).map(|_| word()).collect()
         };
         let (first, second) = (words(150), words(90));
-        for ended in run(&first, &second, state & 1 << 20 > 0).into_iter().flatten() {
+        for ended in run(&first, &second, state & (1 << 20) > 0).into_iter().flatten() {
             let text = alloc::format!("{ended:?}");
             let name: alloc::string::String = text.chars().take_while(|it| *it != ' ').collect();
             *seen.entry(name).or_insert(0_u32) += 1;
         }
     }
-    extern crate std;
-    std::println!("{seen:?}");
     let wanted = ["Saved", "Failed", "Cancelled", "Restored", "AlreadyPublished", "Barred"];
     for name in wanted {
         assert!(seen.contains_key(name), "{name} not in {seen:?}");

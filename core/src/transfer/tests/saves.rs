@@ -157,6 +157,18 @@ fn final_evidence_absorbs() {
         late.completed(object, Completion::Put { answer, retired: false });
         assert_eq!(late.evidence(S0), Some(Evidence::QuiescedFailure));
     }
+    let mut save = Transfer::save(request(&planned(&examples::convolutions(), 3), 2)).unwrap();
+    let mut last = None;
+    while let Some(step) = rig.skip_asks(1, &mut save) {
+        match step {
+            Step::Check { object, bytes } if object == private(0, 0) => last = Some(bytes),
+            other => rig.perform(&mut save, &other),
+        }
+    }
+    save.cancel();
+    assert_eq!(save.evidence(S0), Some(Evidence::QuiescedFailure));
+    save.completed(private(0, 0), present(last.unwrap()));
+    assert_eq!(save.evidence(S0), Some(Evidence::QuiescedFailure));
 }
 
 #[test]

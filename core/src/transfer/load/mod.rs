@@ -1,71 +1,20 @@
 //! A load: pin, choose, check, get, agree, adopt, settle.
 
+mod choice;
+
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::hash::{Hash, Hasher};
 
 use super::asking::{Asking, Meaning, meaning};
-use super::objects::{Objects, manifest_object};
+use super::objects::Objects;
 use super::save::{Turnstile, is_settleable};
 use super::{Completion, Ended, Miss, Plan, Step, TransferError, check_shards};
 use crate::catalog::Command;
-use crate::id::{CheckpointId, EndpointId, ManifestDigest, OpId, PinId, ShardIndex};
-use crate::manifest::{Manifest, ObjectName};
+use crate::id::{CheckpointId, OpId, PinId, ShardIndex};
+use crate::manifest::ObjectName;
 use crate::outcome::{Evidence, Outcome, Pinned, Rejection};
-use crate::representation::Difference;
 
-/// A position that could be restored, and what its checkpoint must look like.
-#[derive(Clone, Debug)]
-pub struct Candidate {
-    endpoint: EndpointId,
-    digest: ManifestDigest,
-    manifest: Option<Arc<Manifest>>,
-}
-
-impl Candidate {
-    /// A position with the manifest that was planned for it.
-    #[must_use]
-    pub fn planned(manifest: Arc<Manifest>) -> Self {
-        let (endpoint, digest) = (manifest.endpoint().id(), manifest.digest());
-        Self { endpoint, digest, manifest: Some(manifest) }
-    }
-
-    /// A position whose manifest is given when it is chosen; see [`Step::Describe`].
-    #[must_use]
-    pub const fn described_later(endpoint: EndpointId, digest: ManifestDigest) -> Self {
-        Self { endpoint, digest, manifest: None }
-    }
-}
-
-impl PartialEq for Candidate {
-    fn eq(&self, other: &Self) -> bool {
-        let key = |one: &Self| (one.endpoint, one.digest, one.manifest.is_some());
-        key(self) == key(other)
-    }
-}
-
-impl Eq for Candidate {}
-
-impl Hash for Candidate {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        (self.endpoint, self.digest, self.manifest.is_some()).hash(state);
-    }
-}
-
-/// What a worker wants to load.
-#[derive(Clone, Debug)]
-pub struct LoadRequest {
-    /// The positions that could be restored, longest first.
-    pub candidates: Vec<Candidate>,
-    /// How many of them to pin at most, 1 to 8.
-    pub limit: u32,
-    /// The shards whose memory this worker fills, ascending.
-    pub shards: Vec<ShardIndex>,
-    /// Other ranks load other shards, so all choose together, and adopt together or not at all.
-    pub has_peers: bool,
-    /// Read the stored manifest when it is not the planned one, to explain the difference.
-    pub explains: bool,
-}
+pub use choice::{Candidate, LoadRequest};
 
 /// What a load asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -197,15 +146,6 @@ impl Load {
                 Some(Step::Adopt { checkpoint })
             }
         }
-    }
-
-    fn read_manifest(&mut self) -> Option<Step> {
-        let reading = self.reading.as_mut().filter(|read| read.turnstile == Turnstile::Due)?;
-        let checkpoint = self.rows.get(reading.row as usize)?.pinned?.checkpoint;
-        let object = manifest_object(*self.shards.first()?);
-        reading.turnstile = Turnstile::Told;
-        reading.began = true;
-        Some(Step::ReadManifest { checkpoint, object })
     }
 
     /// The command that is due now, if none waits for its answer.
@@ -453,131 +393,6 @@ impl Load {
             self.asked = true;
         }
         self.finish();
-    }
-
-    fn skip_reading(&mut self) {
-        if let Some(reading) = &mut self.reading
-            && reading.turnstile == Turnstile::Due
-        {
-            reading.turnstile = Turnstile::Open;
-        }
-    }
-
-    pub(super) fn pinned(&self) -> Vec<Pinned> {
-        self.rows.iter().filter_map(|row| row.pinned).collect()
-    }
-
-    pub(super) fn agrees(&self, checkpoint: CheckpointId) -> bool {
-        let found = self.row_of(checkpoint);
-        found.is_some_and(|row| self.agreeing(row).is_some())
-    }
-
-    fn row_of(&self, checkpoint: CheckpointId) -> Option<u32> {
-        let is_it = |row: &Row| row.pinned.is_some_and(|it| it.checkpoint == checkpoint);
-        let row = self.rows.iter().position(is_it)?;
-        u32::try_from(row).ok()
-    }
-
-    /// The candidate that a pinned checkpoint is, if the digests are equal.
-    fn agreeing(&self, row: u32) -> Option<&Candidate> {
-        let Pinned { checkpoint, digest } = self.rows.get(row as usize)?.pinned?;
-        let candidate = self.candidate(checkpoint.endpoint)?;
-        (candidate.digest == digest).then_some(candidate)
-    }
-
-    fn candidate(&self, endpoint: EndpointId) -> Option<&Candidate> {
-        self.candidates.iter().find(|candidate| candidate.endpoint == endpoint)
-    }
-
-    pub(super) fn choose(&mut self, checkpoint: Option<CheckpointId>) -> bool {
-        if !self.may_choose() {
-            return false;
-        }
-        let Some(checkpoint) = checkpoint else {
-            self.choice = Turnstile::Open;
-            self.halt(Miss::NothingChosen);
-            return true;
-        };
-        let Some(row) = self.row_of(checkpoint) else { return false };
-        self.choice = Turnstile::Open;
-        self.take_choice(row);
-        true
-    }
-
-    pub(super) fn choose_longest(&mut self) -> bool {
-        let may = self.may_choose();
-        if may {
-            self.choice = Turnstile::Open;
-            self.take_longest();
-        }
-        may
-    }
-
-    fn may_choose(&self) -> bool {
-        self.stop.is_none() && !self.rows.is_empty() && self.choice != Turnstile::Open
-    }
-
-    fn take_longest(&mut self) {
-        let mut rows = 0..u32::try_from(self.rows.len()).unwrap_or(u32::MAX);
-        let agreeing = rows.find(|row| self.agreeing(*row).is_some());
-        self.take_choice(agreeing.unwrap_or(0));
-    }
-
-    fn take_choice(&mut self, row: u32) {
-        if let Some(candidate) = self.agreeing(row) {
-            let manifest = candidate.manifest.clone();
-            self.chosen = Some(row);
-            match manifest {
-                Some(manifest) => self.begin(&manifest),
-                None => self.describe = Turnstile::Due,
-            }
-            return;
-        }
-        let pinned = self.rows.get(row as usize).and_then(|row| row.pinned);
-        let Some(Pinned { checkpoint, .. }) = pinned else { return };
-        self.halt(Miss::ManifestMismatch { checkpoint });
-        if self.explains {
-            let turnstile = Turnstile::Due;
-            self.reading = Some(Reading { row, turnstile, began: false, stored: None });
-        }
-    }
-
-    pub(super) fn described(&mut self, manifest: &Manifest) -> bool {
-        if self.stop.is_some() || self.describe == Turnstile::Open {
-            return false;
-        }
-        let agreeing = self.chosen.and_then(|row| self.agreeing(row));
-        let fits = agreeing.is_some_and(|candidate| candidate.digest == manifest.digest());
-        if !fits || check_shards(&self.shards, Some(manifest)).is_err() {
-            return false;
-        }
-        self.describe = Turnstile::Open;
-        self.begin(manifest);
-        true
-    }
-
-    fn begin(&mut self, manifest: &Manifest) {
-        self.objects = Some(Objects::to_memory(manifest, &self.shards));
-    }
-
-    pub(super) fn manifest_read(&mut self, payload: Option<&[u8]>) {
-        let Some(reading) = &mut self.reading else { return };
-        if reading.turnstile == Turnstile::Told {
-            reading.turnstile = Turnstile::Open;
-            let stored = payload.and_then(|payload| Manifest::decode(payload).ok());
-            reading.stored = stored.map(|stored| Plan::new(Arc::new(stored)));
-        }
-        self.finish();
-    }
-
-    pub(super) fn differences(&self) -> Vec<Difference> {
-        let explained = self.reading.as_ref().and_then(|reading| {
-            let stored = reading.stored.as_ref()?;
-            let pinned = self.rows.get(reading.row as usize)?.pinned?;
-            let own = self.candidate(pinned.checkpoint.endpoint)?.manifest.as_ref()?;
-            Some(own.explain(&stored.manifest))
-        });
-        explained.unwrap_or_default()
     }
 
     pub(super) fn checkpoint(&self) -> Option<CheckpointId> {

@@ -9,10 +9,12 @@ use crate::object::{self, Digest, TRAILER_BYTES, TrailerError};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Step {
-    /// Send a command under a new [`OpId`](crate::id::OpId); give its answer to [`Transfer::answered`](super::Transfer::answered).
+    /// Send a command under a new [`OpId`](crate::id::OpId); give its answer to
+    /// [`Transfer::answered`](super::Transfer::answered).
     Ask(Command),
     /// Compare with the other ranks: every one must stand at this step with this checkpoint. Give
-    /// the result to [`Transfer::agreed`](super::Transfer::agreed); a rank that ended without standing here disagrees.
+    /// the result to [`Transfer::agreed`](super::Transfer::agreed); a rank that ended without
+    /// standing here disagrees.
     Agree {
         /// This rank's checkpoint.
         checkpoint: CheckpointId,
@@ -39,11 +41,13 @@ pub enum Step {
         /// Its bytes in the store.
         bytes: u64,
     },
-    /// Call [`Transfer::proceed`](super::Transfer::proceed) when asking again makes sense: another rank has settled, or some
-    /// time has passed. When another rank failed for good, cancel; when it published, say so by
+    /// Call [`Transfer::proceed`](super::Transfer::proceed) when asking again makes sense: another
+    /// rank has settled, or some time has passed. When another rank failed for good, cancel; when
+    /// it published, say so by
     /// [`Transfer::published_elsewhere`](super::Transfer::published_elsewhere).
     Wait,
-    /// Choose among [`Transfer::pinned`](super::Transfer::pinned), with the other ranks, by [`Transfer::choose`](super::Transfer::choose) or
+    /// Choose among [`Transfer::pinned`](super::Transfer::pinned), with the other ranks, by
+    /// [`Transfer::choose`](super::Transfer::choose) or
     /// [`Transfer::choose_longest`](super::Transfer::choose_longest).
     Choose,
     /// Give the manifest of this candidate to [`Transfer::described`](super::Transfer::described).
@@ -51,7 +55,8 @@ pub enum Step {
         /// The candidate.
         endpoint: EndpointId,
     },
-    /// Read the stored manifest, and give its payload to [`Transfer::manifest_read`](super::Transfer::manifest_read).
+    /// Read the stored manifest, and give its payload to
+    /// [`Transfer::manifest_read`](super::Transfer::manifest_read).
     ReadManifest {
         /// Its key's checkpoint.
         checkpoint: CheckpointId,

@@ -23,3 +23,4 @@ pub mod outcome;
 pub mod plan;
 pub mod policy;
 pub mod representation;
+pub mod transfer;

@@ -26,13 +26,17 @@ fn scripts() -> Vec<(String, String)> {
     let mut folders = vec![root()];
     let mut found = Vec::new();
     while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path();
+        for entry in fs::read_dir(folder).expect("a readable folder") {
+            let path = entry.expect("an entry").path();
             if path.is_dir() {
                 folders.push(path);
             } else if path.extension().is_some_and(|extension| extension == "txt") {
-                let name = path.strip_prefix(root()).unwrap().to_string_lossy().replace('\\', "/");
-                found.push((name, fs::read_to_string(&path).unwrap()));
+                let name = path
+                    .strip_prefix(root())
+                    .expect("below the root")
+                    .to_string_lossy()
+                    .replace('\\', "/");
+                found.push((name, fs::read_to_string(&path).expect("a readable script")));
             }
         }
     }
@@ -52,7 +56,7 @@ fn judge(name: &str, text: &str, update: bool) -> Result<(), String> {
         return Err(at(script.blocks[place].expected_at, "this block observes nothing"));
     }
     if update {
-        fs::write(root().join(name), script.with_outputs(&outputs)).unwrap();
+        fs::write(root().join(name), script.with_outputs(&outputs)).expect("a writable script");
         return Ok(());
     }
     let mut differences = Vec::new();
@@ -103,7 +107,11 @@ fn observed() -> String {
     let run = |(name, _): &(String, String)| !name.starts_with(DISPUTED);
     let scripts = scripts().into_iter().filter(run);
     let expected = scripts.flat_map(|(_, text)| {
-        Script::read(&text).unwrap().blocks.into_iter().flat_map(|block| block.expected)
+        Script::read(&text)
+            .expect("a good script")
+            .blocks
+            .into_iter()
+            .flat_map(|block| block.expected)
     });
     expected.map(|line| line + "\n").collect()
 }

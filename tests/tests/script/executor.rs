@@ -193,7 +193,7 @@ impl World {
 
     fn send(&mut self, line: &Line, op: OpId, command: Command) -> Result<(), Fault> {
         let asked = self.asked(line, op, command.clone());
-        self.sent.insert(op, asked.clone());
+        self.sent.entry(op).or_insert_with(|| asked.clone());
         self.submit(line, asked, Request::Command(op, command))
     }
 
@@ -254,7 +254,7 @@ impl World {
         for child in &line.children {
             let (op, command) = self.command(child)?;
             let asked = self.asked(child, op, command.clone());
-            self.sent.insert(op, asked.clone());
+            self.sent.entry(op).or_insert_with(|| asked.clone());
             children.push(asked);
             commands.push((op, command));
         }

@@ -127,7 +127,7 @@ impl Verbs<'_> {
         };
         let start = match line.option("start") {
             Some(start) => Names::start(start),
-            None => Names::start(&format!("{name} after {after}")),
+            None => Names::start(&format!("{name}-after-{after}")),
         };
         let version = match line.option("version") {
             Some(version) => line.parse(version)?,

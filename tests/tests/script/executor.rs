@@ -29,7 +29,7 @@ struct Client {
 pub(super) struct Asked {
     /// Who is shown before the arrow.
     pub(super) label: String,
-    /// The words of a query, or the owner's name of a registration.
+    /// The words of a query.
     words: Vec<String>,
     binds: Vec<String>,
     command: Option<(OpId, Command)>,
@@ -227,7 +227,7 @@ impl World {
             let register = verbs.register(line, name, known.unwrap_or_default())?;
             let asked = Asked {
                 label: name.clone(),
-                words: vec![name.clone()],
+                words: Vec::new(),
                 binds: Vec::new(),
                 command: None,
                 children: Vec::new(),
@@ -335,7 +335,7 @@ impl World {
     fn answered_one(&mut self, asked: &Asked, answer: &Result<Outcome, Rejection>) {
         match answer {
             Ok(Outcome::Registered { incarnation }) => {
-                let name = asked.words[0].clone();
+                let name = asked.label.clone();
                 let known = self.clients.get(&name).map(|client| client.incarnation);
                 if known != Some(*incarnation) {
                     self.clients.insert(name, Client { incarnation: *incarnation, next: 1 });

@@ -11,6 +11,7 @@ use super::names::Names;
 impl Names {
     /// An answer to a query, line by line; none for the answers to commands.
     pub(crate) fn show_query(&self, words: &[String], reply: &Reply) -> Option<Vec<String>> {
+        let verb = words.first()?;
         let line = match reply {
             Reply::Command(_) | Reply::List(_) => return None,
             Reply::Job(job) => show_job(job),
@@ -26,8 +27,8 @@ impl Names {
                 };
                 return Some(pairs.map(line).collect());
             }
-            Reply::WrongEpoch => format!("{}: wrong epoch", words[0]),
-            Reply::Poisoned => format!("{}: poisoned", words[0]),
+            Reply::WrongEpoch => format!("{verb}: wrong epoch"),
+            Reply::Poisoned => format!("{verb}: poisoned"),
         };
         Some(vec![line])
     }

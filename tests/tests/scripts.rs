@@ -2,7 +2,7 @@
 //!
 //! `UPDATE_EXPECT=1` writes what was observed into the scripts: read the difference before you
 //! commit it. Scripts below `disputed/` show what the protocol asks for where the engine does
-//! something else; they are read, and not run.
+//! something else; `disputed_scripts` runs them when it is asked to.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -48,15 +48,15 @@ fn scripts() -> Vec<(String, String)> {
 fn judge(name: &str, text: &str, update: bool) -> Result<(), String> {
     let at = |line: usize, what: &str| format!("tests/scripts/{name}:{line}: {what}");
     let script = Script::read(text).map_err(|fault| at(fault.line, &fault.what))?;
-    if name.starts_with(DISPUTED) {
-        return Ok(());
-    }
     let outputs = run(&script).map_err(|fault| at(fault.line, &fault.what))?;
     if let Some(place) = outputs.iter().position(Vec::is_empty) {
         return Err(at(script.blocks[place].expected_at, "this block observes nothing"));
     }
     if update {
-        fs::write(root().join(name), script.with_outputs(&outputs)).expect("a writable script");
+        let path = root().join(name);
+        let beside = path.with_extension("new");
+        fs::write(&beside, script.with_outputs(&outputs)).expect("a writable folder");
+        fs::rename(beside, path).expect("a writable folder");
         return Ok(());
     }
     let mut differences = Vec::new();
@@ -79,9 +79,18 @@ fn every_script_observes_what_it_expects() {
     let update = std::env::var_os("UPDATE_EXPECT").is_some();
     let scripts = scripts();
     assert!(!scripts.is_empty(), "no scripts");
-    let judge = |(name, text): &(String, String)| judge(name, text, update).err();
-    let faults: Vec<_> = scripts.iter().filter_map(judge).collect();
+    let run = scripts.iter().filter(|(name, _)| !name.starts_with(DISPUTED));
+    let faults: Vec<_> = run.filter_map(|(name, text)| judge(name, text, update).err()).collect();
     assert!(faults.is_empty(), "{} scripts failed:\n{}", faults.len(), faults.join("\n"));
+}
+
+#[test]
+#[ignore = "shows where the engine and the protocol disagree"]
+fn disputed_scripts() {
+    let scripts = scripts();
+    let run = scripts.iter().filter(|(name, _)| name.starts_with(DISPUTED));
+    let faults: Vec<_> = run.filter_map(|(name, text)| judge(name, text, false).err()).collect();
+    assert!(faults.is_empty(), "{} are disputed:\n{}", faults.len(), faults.join("\n"));
 }
 
 #[test]

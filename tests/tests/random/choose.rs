@@ -15,13 +15,22 @@ fn of<T: Copy>(choices: &[T], number: u8) -> Option<T> {
 }
 
 impl World {
-    pub(crate) fn prepare(step: Step, shards: Vec<ShardIndex>) -> Prepare {
-        let two = step.a & 1 > 0;
+    /// A save of one of three positions; rarely with a geometry or an attempt of another one.
+    pub(crate) fn prepare(step: Step) -> Prepare {
+        let endpoint = step.a % 3;
+        let two = (endpoint == 1) != (step.b == 15);
         let one = ShardShape { objects: 2, bytes: 60 };
         let shape: &[_] = if two { &[one, ShardShape { objects: 1, bytes: 40 }] } else { &[one] };
+        let all = if two { vec![ShardIndex(0), ShardIndex(1)] } else { vec![ShardIndex(0)] };
+        let shards = match step.who % 4 {
+            0 => vec![ShardIndex(0)],
+            1 => vec![ShardIndex(u16::from(two))],
+            _ => all,
+        };
+        let attempt = if step.b == 14 { 0 } else { endpoint * 4 + step.b % 4 };
         Prepare {
-            attempt: AttemptId::from_u128(1 + u128::from(step.b % 6)),
-            endpoint: EndpointId::from_u128(1 + u128::from(step.a / 2 % 3)),
+            attempt: AttemptId::from_u128(1 + u128::from(attempt)),
+            endpoint: EndpointId::from_u128(1 + u128::from(endpoint)),
             digest: ManifestDigest::from_bytes([1 + u8::from(two); 32]),
             shape: Shape::new(shape).expect("a good shape"),
             shards,
@@ -43,14 +52,7 @@ impl World {
         // A pin's own owner is asked more often than another.
         let holder = pin.map_or(owner, |pin| if step.who < 6 { pin.op.owner } else { owner });
         let command = match step.verb {
-            Verb::Prepare => {
-                let shards = match step.who % 3 {
-                    0 => vec![ShardIndex(0)],
-                    1 => vec![ShardIndex(u16::from(step.a & 1))],
-                    _ => (0..=u16::from(step.a & 1)).map(ShardIndex).collect(),
-                };
-                return Some((owner, Command::Prepare(Self::prepare(step, shards))));
-            }
+            Verb::Prepare => return Some((owner, Command::Prepare(Self::prepare(step)))),
             Verb::Settle => {
                 let evidences = [
                     Evidence::QuiescedSuccess,
@@ -67,7 +69,7 @@ impl World {
             Verb::Publish => Command::Publish { pin: pin?, turn: Some(Self::turn(step)) },
             Verb::Unscoped => Command::Publish { pin: pin?, turn: None },
             Verb::Release => Command::Release { pin: pin? },
-            Verb::Doubt => Command::Doubt { pin: pin?, doubtful: step.b % 2 == 0 },
+            Verb::Doubt => Command::Doubt { pin: pin?, doubtful: step.b.is_multiple_of(2) },
             Verb::Pin => {
                 let candidates = (1..=3).map(EndpointId::from_u128).collect();
                 let limit = 1 + u32::from(step.b % 3);

@@ -6,7 +6,9 @@
 use std::collections::BTreeMap;
 
 use pinfold_core::catalog::{Command, Shape};
-use pinfold_core::engine::{Config, Effect, Engine, Input, Output, Query, Reply, Request, Ticket};
+use pinfold_core::engine::{
+    Batch, Config, Effect, Engine, Input, Output, Query, Reply, Request, Ticket,
+};
 use pinfold_core::id::{CheckpointId, Epoch, Incarnation, OpId, PinId};
 use pinfold_core::outcome::{Outcome, Rejection};
 use pinfold_core::policy::{Genesis, Limits, Policy};
@@ -49,6 +51,8 @@ pub(crate) struct World {
     tickets: u64,
     /// Every durable record.
     pub(super) records: Vec<Vec<u8>>,
+    /// A batch that was taken and not committed.
+    pub(super) batch: Option<Batch>,
     holds: bool,
     pub(super) out: Vec<String>,
 }
@@ -94,6 +98,7 @@ impl World {
             sent: BTreeMap::new(),
             tickets: 0,
             records: Vec::new(),
+            batch: None,
             holds: false,
             out: Vec::new(),
         };
@@ -110,6 +115,8 @@ impl World {
             "hold" => self.holds = true,
             "go" => self.holds = false,
             "sync" => self.sync(line.number)?,
+            "take" => self.take(line)?,
+            "commit" => self.commit(line)?,
             "fail-sync" => self.fail_sync(line)?,
             "crash" => self.crash(line)?,
             "snapshot" => self.snapshot(line)?,

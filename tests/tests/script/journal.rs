@@ -41,9 +41,28 @@ impl World {
         Ok(frame.records().map(|(_, record)| record.to_vec()).collect())
     }
 
+    /// Takes a batch, which a host would now append and sync while the next one fills.
+    pub(super) fn take(&mut self, line: &Line) -> Result<(), Fault> {
+        let batch = self.engine.take_batch().ok_or_else(|| line.fault("no batch"))?;
+        self.batch = Some(batch);
+        self.let_out();
+        Ok(())
+    }
+
+    /// The batch that was taken is on disk.
+    pub(super) fn commit(&mut self, line: &Line) -> Result<(), Fault> {
+        let batch = self.batch.take().ok_or_else(|| line.fault("no batch is out"))?;
+        let records = self.decode(batch.bytes(), line.number)?;
+        self.records.extend(records);
+        self.engine.commit(batch);
+        self.let_out();
+        Ok(())
+    }
+
     /// The append fails; with `written=yes` the bytes are on disk all the same.
     pub(super) fn fail_sync(&mut self, line: &Line) -> Result<(), Fault> {
-        let batch = self.engine.take_batch().ok_or_else(|| line.fault("no batch"))?;
+        let batch = self.batch.take().or_else(|| self.engine.take_batch());
+        let batch = batch.ok_or_else(|| line.fault("no batch"))?;
         if line.option("written") == Some("yes") {
             let records = self.decode(batch.bytes(), line.number)?;
             self.records.extend(records);
@@ -53,11 +72,18 @@ impl World {
         Ok(())
     }
 
-    /// The process ends; another recovers from the durable records.
+    /// The process ends; another recovers from the durable records. With `written=yes` the batch
+    /// that was taken is among them.
     pub(super) fn crash(&mut self, line: &Line) -> Result<(), Fault> {
         let lost: Vec<_> = self.waiting.values().map(|asked| asked.label.clone()).collect();
         let lost = if lost.is_empty() { "nothing".to_string() } else { lost.join(", ") };
         self.waiting.clear();
+        if let Some(batch) = self.batch.take()
+            && line.option("written") == Some("yes")
+        {
+            let records = self.decode(batch.bytes(), line.number)?;
+            self.records.extend(records);
+        }
         let records = self.records.iter().map(Vec::as_slice);
         let engine = Engine::recover(Config::default(), records);
         self.engine = engine.map_err(|error| line.fault(error.to_string()))?;

@@ -383,17 +383,16 @@ impl World {
     }
 }
 
-/// Whether this answer was decided, and not given by an earlier check.
+/// Whether this answer was decided, and not given by an earlier check. A client that was registered
+/// hears of an unknown owner or incarnation only where its command names one.
 fn leaves_receipt(answer: &Answer) -> bool {
     !matches!(
         answer,
         Err(Rejection::Malformed(_)
             | Rejection::WrongEpoch
-            | Rejection::UnknownOwner
             | Rejection::OpConflict
             | Rejection::ReceiptForgotten
             | Rejection::Fenced
-            | Rejection::StaleIncarnation { .. }
-            | Rejection::UnknownIncarnation)
+            | Rejection::StaleIncarnation { .. })
     )
 }

@@ -116,7 +116,7 @@ impl World {
             "go" => self.holds = false,
             "sync" => self.sync(line.number)?,
             "take" => self.take(line)?,
-            "commit" => self.commit(line)?,
+            "commit" => return self.commit(line),
             "fail-sync" => self.fail_sync(line)?,
             "crash" => self.crash(line)?,
             "snapshot" => self.snapshot(line)?,

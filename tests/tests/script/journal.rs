@@ -49,13 +49,15 @@ impl World {
         Ok(())
     }
 
-    /// The batch that was taken is on disk.
+    /// The batch that was taken is on disk; with `quiet=yes` nobody asks yet for what may leave.
     pub(super) fn commit(&mut self, line: &Line) -> Result<(), Fault> {
         let batch = self.batch.take().ok_or_else(|| line.fault("no batch is out"))?;
         let records = self.decode(batch.bytes(), line.number)?;
         self.records.extend(records);
         self.engine.commit(batch);
-        self.let_out();
+        if line.option("quiet") != Some("yes") {
+            self.let_out();
+        }
         Ok(())
     }
 

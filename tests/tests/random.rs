@@ -48,6 +48,8 @@ enum Verb {
     Retire,
     FollowUp,
     Crash,
+    /// A command whose record and reply a crash takes away.
+    Lose,
     Snapshot,
     Repeat,
 }
@@ -73,6 +75,7 @@ fn verb() -> impl Strategy<Value = Verb> {
         1 => Just(Verb::Retire),
         2 => Just(Verb::FollowUp),
         1 => Just(Verb::Crash),
+        1 => Just(Verb::Lose),
         1 => Just(Verb::Snapshot),
         3 => Just(Verb::Repeat),
     ]
@@ -115,14 +118,27 @@ fn policy(choice: u8) -> Policy {
     }
 }
 
+/// What deletes are reported, and what `Collect` must reach in the end.
+#[derive(Clone, Copy, Debug)]
+struct Deletes {
+    /// A report may name a part of the objects, whatever was handed out.
+    early: bool,
+    /// `Collect` alone must empty the store.
+    strict: bool,
+}
+
 /// Runs the steps, then lets an operator empty the store.
-fn live(choice: u8, steps: &[Step], strict: bool) -> Result<(), TestCaseError> {
+fn live(choice: u8, steps: &[Step], deletes: Deletes) -> Result<(), TestCaseError> {
     let fail = |what: String| TestCaseError::fail(what);
-    let mut world = World::new(choice).map_err(fail)?;
+    let mut world = World::new(choice, deletes).map_err(fail)?;
     for (step, number) in steps.iter().zip(1..) {
         world.run(*step).map_err(|what| fail(format!("step {number}, {step:?}: {what}")))?;
     }
-    world.end(strict).map_err(|what| fail(format!("at the end: {what}")))
+    world.end().map_err(|what| fail(format!("at the end: {what}")))
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    prop::collection::vec(step(), 1..100)
 }
 
 proptest! {
@@ -130,17 +146,20 @@ proptest! {
 
     /// The promises hold after every step, and everything can be ended.
     #[test]
-    fn promises_hold(choice in 0..16_u8, steps in prop::collection::vec(step(), 1..100)) {
-        live(choice, &steps, false)?;
+    fn promises_hold(choice in 0..16_u8, steps in steps()) {
+        live(choice, &steps, Deletes { early: true, strict: false })?;
     }
 
     /// L1: collecting alone empties the store once nothing is held.
     #[test]
-    #[ignore = "an early report can hide the rest of a checkpoint: see scripts/disputed"]
-    fn everything_is_collected(
-        choice in 0..16_u8,
-        steps in prop::collection::vec(step(), 1..100),
-    ) {
-        live(choice, &steps, true)?;
+    fn everything_is_collected(choice in 0..16_u8, steps in steps()) {
+        live(choice, &steps, Deletes { early: false, strict: true })?;
+    }
+
+    /// L1, whatever was reported early.
+    #[test]
+    #[ignore = "disputed: an early report can hide the rest of a checkpoint from Collect"]
+    fn everything_is_collected_after_early_reports(choice in 0..16_u8, steps in steps()) {
+        live(choice, &steps, Deletes { early: true, strict: true })?;
     }
 }

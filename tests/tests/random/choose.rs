@@ -102,6 +102,7 @@ impl World {
             | Verb::Register
             | Verb::FollowUp
             | Verb::Crash
+            | Verb::Lose
             | Verb::Snapshot
             | Verb::Repeat => return None,
         };
@@ -111,7 +112,7 @@ impl World {
     fn deleted(&self, checkpoint: CheckpointId, step: Step) -> Option<Command> {
         let shape = self.observer.shapes.get(&checkpoint)?;
         let all = [DeleteOutcome::Gone, DeleteOutcome::Refused, DeleteOutcome::Unknown];
-        let from = u32::from(step.b / 4) % shape.objects();
+        let from = if self.deletes.early { u32::from(step.b / 4) % shape.objects() } else { 0 };
         let objects = (from..shape.objects()).filter_map(|place| shape.object_at(place));
         let outcome = of(&all, step.b % 4)?;
         let outcomes = objects.map(|object| (object, outcome)).collect();

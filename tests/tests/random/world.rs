@@ -13,7 +13,7 @@ use pinfold_core::outcome::{DeleteOutcome, Evidence, Outcome, Rejection};
 use pinfold_core::policy::Genesis;
 
 use crate::observer::Observer;
-use crate::{Step, Verb, W, limits, policy};
+use crate::{Deletes, Step, Verb, W, limits, policy};
 
 type Answer = Result<Outcome, Rejection>;
 
@@ -33,6 +33,7 @@ pub(crate) struct World {
     pub(crate) pins: Vec<PinId>,
     pub(crate) checkpoints: Vec<CheckpointId>,
     tickets: u64,
+    pub(crate) deletes: Deletes,
     /// The command that is under way for the first time.
     fresh: Option<(OpId, Command)>,
     /// Delete work that left.
@@ -40,7 +41,7 @@ pub(crate) struct World {
 }
 
 impl World {
-    pub(crate) fn new(choice: u8) -> Result<Self, String> {
+    pub(crate) fn new(choice: u8, deletes: Deletes) -> Result<Self, String> {
         let job = Genesis {
             namespace: "random".parse().map_err(|_| "namespace")?,
             epoch: Epoch::from_u128(9),
@@ -60,6 +61,7 @@ impl World {
             pins: Vec::new(),
             checkpoints: Vec::new(),
             tickets: 0,
+            deletes,
             fresh: None,
             work: Vec::new(),
         };
@@ -82,6 +84,7 @@ impl World {
                 self.sync()?;
             }
             Verb::Crash => self.crash()?,
+            Verb::Lose => self.lose(owner, step)?,
             Verb::Snapshot => self.snapshot()?,
             Verb::Repeat => self.repeat(step)?,
             _ => {
@@ -263,12 +266,41 @@ impl World {
     }
 
     fn crash(&mut self) -> Result<(), String> {
+        let live = self.engine.catalog().snapshot();
         let records = self.records.iter().map(Vec::as_slice);
-        let engine = Engine::recover(Config::default(), records).map_err(|e| e.to_string())?;
-        if engine.catalog().snapshot() != self.engine.catalog().snapshot() {
+        self.engine = Engine::recover(Config::default(), records).map_err(|e| e.to_string())?;
+        if self.engine.catalog().snapshot() != live {
             return Err("I11: replaying the journal gives another state".into());
         }
-        self.engine = engine;
+        self.sync().map(drop)
+    }
+
+    /// Decides a publication and a collection, and crashes before they are durable: nothing of
+    /// them may have left, and nothing of them may stay.
+    fn lose(&mut self, owner: OwnerId, step: Step) -> Result<(), String> {
+        let before = self.engine.catalog().snapshot();
+        let Some((incarnation, next)) = self.clients.get(&owner).copied() else { return Ok(()) };
+        let publish = Step { verb: Verb::Publish, ..step };
+        let publish = self.command(owner, publish).map(|(_, command)| command);
+        let commands = publish.into_iter().chain([Command::Collect { limit: 4 }]);
+        for (command, sequence) in commands.zip(next..) {
+            let op = OpId { owner, incarnation, sequence };
+            let request = Request::Command(op, command);
+            self.engine.submit(Input { ticket: Ticket(0), epoch: self.job.epoch, request });
+        }
+        let mut leaked = false;
+        while let Some(output) = self.engine.poll_output() {
+            // What was refused before anything was decided depends on nothing.
+            leaked |= match output {
+                Output::Reply(_, Reply::Command(answer)) => leaves_receipt(&answer),
+                Output::Reply(..) | Output::Effect(_) => true,
+            };
+        }
+        let records = self.records.iter().map(Vec::as_slice);
+        self.engine = Engine::recover(Config::default(), records).map_err(|e| e.to_string())?;
+        if leaked || self.engine.catalog().snapshot() != before {
+            return Err("I10: something left, or stayed, that was not durable".into());
+        }
         self.sync().map(drop)
     }
 
@@ -326,7 +358,7 @@ impl World {
     }
 
     /// What must hold when follow-ups have run; then an operator empties the store (L1, L3).
-    pub(crate) fn end(&mut self, strict: bool) -> Result<(), String> {
+    pub(crate) fn end(&mut self) -> Result<(), String> {
         self.idle()?;
         if self.observer.is_over() || self.observer.forgets() {
             return Err("I6: over a bound, and no follow-up waits".into());
@@ -359,7 +391,7 @@ impl World {
             }
         }
         let left = self.engine.catalog().checkpoints();
-        if strict && !left.is_empty() {
+        if self.deletes.strict && !left.is_empty() {
             return Err(format!("L1: Collect leaves {left:?}"));
         }
         for checkpoint in left {

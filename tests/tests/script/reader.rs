@@ -1,11 +1,11 @@
 //! The script language, as text: pure, and every error names its line.
 //!
 //! A script is a text file. Its first line is a comment that says which rule it shows. Lines that
-//! begin with `job` set the job up: policy, limits, and `owners=op,w1` that are registered already.
-//! Then come blocks: command lines, a line `----`, the observed outputs, and a blank line. A command
-//! line is `[names =] verb words... key=value...`; a verb of an owner stands behind its sender, as
-//! in `w1 collect 4`. Lines that are indented belong to the command line above them. `#` begins a
-//! comment line outside of outputs.
+//! begin with `job` set the job up: policy, limits, and `owners=op,w1` that are registered then.
+//! Then come blocks: command lines, a line `----`, the observed outputs, and a blank line. A
+//! command line is `[names =] verb words... key=value...`; a verb of an owner stands behind its
+//! sender, as in `w1 collect 4`. Lines that are indented belong to the command line above them.
+//! `#` begins a comment line outside of outputs.
 
 /// A whole script.
 #[derive(Debug)]

@@ -1,0 +1,169 @@
+//! Runs every golden script below `scripts/`, and asks that together they observe every answer.
+//!
+//! `UPDATE_EXPECT=1` writes what was observed into the scripts: read the difference before you
+//! commit it. Scripts below `disputed/` show what the protocol asks for where the engine does
+//! something else; `disputed_scripts` runs them when it is asked to.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use pinfold_core::outcome::{Limit, Outcome, Rejection};
+
+mod script;
+
+use script::executor::run;
+use script::reader::Script;
+
+const DISPUTED: &str = "disputed";
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts")
+}
+
+/// Every script, with its path below the root.
+fn scripts() -> Vec<(String, String)> {
+    let mut folders = vec![root()];
+    let mut found = Vec::new();
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).expect("a readable folder") {
+            let path = entry.expect("an entry").path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "txt") {
+                let name = path
+                    .strip_prefix(root())
+                    .expect("below the root")
+                    .to_string_lossy()
+                    .replace('\\', "/");
+                found.push((name, fs::read_to_string(&path).expect("a readable script")));
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+/// What is wrong with one script, if anything is.
+fn judge(name: &str, text: &str, update: bool) -> Result<(), String> {
+    let at = |line: usize, what: &str| format!("tests/scripts/{name}:{line}: {what}");
+    let script = Script::read(text).map_err(|fault| at(fault.line, &fault.what))?;
+    let outputs = run(&script).map_err(|fault| at(fault.line, &fault.what))?;
+    if let Some(place) = outputs.iter().position(Vec::is_empty) {
+        return Err(at(script.blocks[place].expected_at, "this block observes nothing"));
+    }
+    if update {
+        let path = root().join(name);
+        let beside = path.with_extension("new");
+        fs::write(&beside, script.with_outputs(&outputs)).expect("a writable folder");
+        fs::rename(beside, path).expect("a writable folder");
+        return Ok(());
+    }
+    let mut differences = Vec::new();
+    for (block, observed) in script.blocks.iter().zip(&outputs) {
+        if block.expected != *observed {
+            let mut text = at(block.expected_at, "observed something else");
+            let lines = |sign: char, lines: &[String]| {
+                lines.iter().map(|line| format!("\n  {sign} {line}")).collect::<String>()
+            };
+            text += &lines('-', &block.expected);
+            text += &lines('+', observed);
+            differences.push(text);
+        }
+    }
+    if differences.is_empty() { Ok(()) } else { Err(differences.join("\n")) }
+}
+
+#[test]
+fn every_script_observes_what_it_expects() {
+    let update = std::env::var_os("UPDATE_EXPECT").is_some();
+    let scripts = scripts();
+    assert!(!scripts.is_empty(), "no scripts");
+    let run = scripts.iter().filter(|(name, _)| !name.starts_with(DISPUTED));
+    let faults: Vec<_> = run.filter_map(|(name, text)| judge(name, text, update).err()).collect();
+    assert!(faults.is_empty(), "{} scripts failed:\n{}", faults.len(), faults.join("\n"));
+}
+
+#[test]
+#[ignore = "shows where the engine and the protocol disagree"]
+fn disputed_scripts() {
+    let scripts = scripts();
+    let run = scripts.iter().filter(|(name, _)| name.starts_with(DISPUTED));
+    let faults: Vec<_> = run.filter_map(|(name, text)| judge(name, text, false).err()).collect();
+    assert!(faults.is_empty(), "{} are disputed:\n{}", faults.len(), faults.join("\n"));
+}
+
+#[test]
+fn every_script_says_something_of_its_own() {
+    let mut seen = BTreeSet::new();
+    for (name, text) in scripts() {
+        let about = Script::read(&text).unwrap().about;
+        assert!(seen.insert(about), "{name}: its first line is another script's too");
+    }
+}
+
+/// The names of an enum's variants, from its own refusal of a name that it has not.
+fn variants<T: core::fmt::Debug>(refusal: serde_json::Result<T>) -> Vec<String> {
+    let error = refusal.expect_err("no variant is named so").to_string();
+    let (_, names) = error.split_once("expected").expect("a list of variants");
+    let names: Vec<_> = names.split('`').skip(1).step_by(2).map(str::to_string).collect();
+    assert!(names.len() > 10, "{error}");
+    names
+}
+
+/// What all scripts expect, of those that are run.
+fn observed() -> String {
+    let run = |(name, _): &(String, String)| !name.starts_with(DISPUTED);
+    let scripts = scripts().into_iter().filter(run);
+    let expected = scripts.flat_map(|(_, text)| {
+        Script::read(&text)
+            .expect("a good script")
+            .blocks
+            .into_iter()
+            .flat_map(|block| block.expected)
+    });
+    expected.map(|line| line + "\n").collect()
+}
+
+#[test]
+fn every_rejection_is_observed() {
+    let observed = observed();
+    let seen = |name: &String| {
+        let text = format!("refused: {name}");
+        observed.contains(&format!("{text}\n")) || observed.contains(&format!("{text},"))
+    };
+    let missing: Vec<_> = variants::<Rejection>(serde_json::from_str("\"?\""))
+        .into_iter()
+        .filter(|name| !seen(name))
+        .collect();
+    assert!(missing.is_empty(), "no script observes {missing:?}");
+}
+
+#[test]
+fn every_limit_is_observed() {
+    let observed = observed();
+    let seen = |name: &String| {
+        let limit: Limit = serde_json::from_value(name.as_str().into()).unwrap();
+        observed.contains(&format!("LimitExceeded, {limit}: "))
+    };
+    let missing: Vec<_> = variants::<Limit>(serde_json::from_str("\"?\""))
+        .into_iter()
+        .filter(|name| !seen(name))
+        .collect();
+    assert!(missing.is_empty(), "no script observes {missing:?}");
+}
+
+#[test]
+fn every_outcome_is_observed() {
+    let observed = observed().to_lowercase();
+    let shown = |name: &String| match name.as_str() {
+        "AlreadyPublished" => "already published".to_string(),
+        name => name.to_lowercase(),
+    };
+    let seen = |name: &String| observed.contains(&format!("-> {}", shown(name)));
+    let missing: Vec<_> = variants::<Outcome>(serde_json::from_str("\"?\""))
+        .into_iter()
+        .filter(|name| !seen(name))
+        .collect();
+    assert!(missing.is_empty(), "no script observes {missing:?}");
+}

@@ -158,7 +158,6 @@ proptest! {
 
     /// L1, whatever was reported early.
     #[test]
-    #[ignore = "disputed: an early report can hide the rest of a checkpoint from Collect"]
     fn everything_is_collected_after_early_reports(choice in 0..16_u8, steps in steps()) {
         live(choice, &steps, Deletes { early: true, strict: true })?;
     }

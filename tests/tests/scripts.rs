@@ -15,8 +15,6 @@ mod script;
 use script::executor::run;
 use script::reader::Script;
 
-const DISPUTED: &str = "disputed";
-
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts")
 }
@@ -79,18 +77,9 @@ fn every_script_observes_what_it_expects() {
     let update = std::env::var_os("UPDATE_EXPECT").is_some();
     let scripts = scripts();
     assert!(!scripts.is_empty(), "no scripts");
-    let run = scripts.iter().filter(|(name, _)| !name.starts_with(DISPUTED));
-    let faults: Vec<_> = run.filter_map(|(name, text)| judge(name, text, update).err()).collect();
+    let faults: Vec<_> =
+        scripts.iter().filter_map(|(name, text)| judge(name, text, update).err()).collect();
     assert!(faults.is_empty(), "{} scripts failed:\n{}", faults.len(), faults.join("\n"));
-}
-
-#[test]
-#[ignore = "shows where the engine and the protocol disagree"]
-fn disputed_scripts() {
-    let scripts = scripts();
-    let run = scripts.iter().filter(|(name, _)| name.starts_with(DISPUTED));
-    let faults: Vec<_> = run.filter_map(|(name, text)| judge(name, text, false).err()).collect();
-    assert!(faults.is_empty(), "{} are disputed:\n{}", faults.len(), faults.join("\n"));
 }
 
 #[test]
@@ -111,11 +100,9 @@ fn variants<T: core::fmt::Debug>(refusal: serde_json::Result<T>) -> Vec<String> 
     names
 }
 
-/// What all scripts expect, of those that are run.
+/// What all scripts expect.
 fn observed() -> String {
-    let run = |(name, _): &(String, String)| !name.starts_with(DISPUTED);
-    let scripts = scripts().into_iter().filter(run);
-    let expected = scripts.flat_map(|(_, text)| {
+    let expected = scripts().into_iter().flat_map(|(_, text)| {
         Script::read(&text)
             .expect("a good script")
             .blocks

@@ -38,7 +38,7 @@ impl Catalog {
         check_pins(table)?;
         check_checkpoints(table)?;
         check_assemblies(table)?;
-        check_queue(table)?;
+        check_queue(self)?;
         check_turns(table)?;
         check_ledgers(self)?;
         check_indexes(table)?;
@@ -101,8 +101,8 @@ fn check_lives(table: &Table) -> Result<(), Broken> {
         let used = life.current || life.pins != NONE;
         require(used, Invariant::I13, "an incarnation that nobody needs")?;
         require(life.number <= table.incarnation, Invariant::I12, "an unminted incarnation")?;
-        let listed = table.owners[life.owner].fenced.binary_search(&life.number).is_ok();
-        require(life.fenced == listed, Invariant::I12, "a fence that is not remembered")?;
+        let listed = table.is_fenced(life.owner, life.number);
+        require(listed == Some(life.fenced), Invariant::I12, "a fence that is not remembered")?;
     }
     let fencing = walk(table.fencing, |slot| table.lives[slot].fencing.next);
     let due = |slot: &Slot| table.lives[*slot].fenced && table.lives[*slot].pins != NONE;
@@ -208,7 +208,8 @@ fn check_assemblies(table: &Table) -> Result<(), Broken> {
     require(assemblies == savers.len(), Invariant::I13, "an assembly without a saver")
 }
 
-fn check_queue(table: &Table) -> Result<(), Broken> {
+fn check_queue(catalog: &Catalog) -> Result<(), Broken> {
+    let table = &catalog.table;
     let queue = walk(table.queue, |slot| table.disposals[slot].queue.next);
     for slot in &queue {
         let row = &table.disposals[*slot];
@@ -225,7 +226,8 @@ fn check_queue(table: &Table) -> Result<(), Broken> {
         let begun = checkpoint.stage == Stage::Collecting;
         let noted = row.outcomes.len() == if begun { objects as usize } else { 0 };
         require(noted, Invariant::I3, "outcomes before the intent")?;
-        require(row.cursor <= objects, Invariant::I13, "a cursor beyond the objects")?;
+        let reachable = catalog.next_run(*slot, row.cursor).is_some();
+        require(reachable, Invariant::L1, "a deletion that Collect would pass over")?;
     }
     let rows = table.disposals.len() as usize;
     require(queue.len() == rows, Invariant::I13, "a deletion that is in no queue")

@@ -69,7 +69,7 @@ impl Catalog {
     }
 
     /// The next run of objects that are not gone, from a place on.
-    fn next_run(&self, disposal: Slot, from: u32) -> Option<(u32, u32)> {
+    pub(super) fn next_run(&self, disposal: Slot, from: u32) -> Option<(u32, u32)> {
         let row = &self.table.disposals[disposal];
         let objects = if row.outcomes.is_empty() {
             row.left
@@ -185,9 +185,14 @@ impl Catalog {
         }
         if self.table.disposals[disposal].left == 0 {
             self.table.remove_checkpoint(slot);
+            return;
+        }
+        let cursor = self.table.disposals[disposal].cursor;
+        if self.next_run(disposal, cursor).is_none() {
+            // What was still to be handed out in this round went by itself: the next one begins.
+            self.table.requeue(disposal, 0);
         } else if stays {
             // A leased object must not starve the rest.
-            let cursor = self.table.disposals[disposal].cursor;
             self.table.requeue(disposal, cursor);
         }
     }

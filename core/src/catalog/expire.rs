@@ -141,9 +141,8 @@ impl Catalog {
         self.check_operator(by)?;
         if self.table.conversation(conversation).is_none() {
             let conversations = u64::from(self.table.conversations.len());
-            let expired = u64::from(self.table.expired_turns());
             self.check_limit(Limit::Conversations, conversations + 1)?;
-            self.check_limit(Limit::ExpiredTurns, expired + 1)?;
+            self.check_expired_limit()?;
         }
         Ok(Change::Forgotten { conversation })
     }

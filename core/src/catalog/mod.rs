@@ -124,16 +124,15 @@ impl Catalog {
                 return Ok(Admission::Answered(answer));
             }
         }
-        if row.fenced.binary_search(&op.incarnation).is_ok() {
-            return Err(Rejection::Fenced);
+        match self.table.is_fenced(owner, op.incarnation) {
+            Some(true) => Err(Rejection::Fenced),
+            Some(false) if op.incarnation == current => {
+                Ok(Admission::New(Sender { owner, life: row.current }, fingerprint))
+            }
+            Some(false) => Err(Rejection::StaleIncarnation { current }),
+            None if op.incarnation < current => Err(Rejection::StaleIncarnation { current }),
+            None => Err(Rejection::UnknownIncarnation),
         }
-        if op.incarnation < current {
-            return Err(Rejection::StaleIncarnation { current });
-        }
-        if op.incarnation > current {
-            return Err(Rejection::UnknownIncarnation);
-        }
-        Ok(Admission::New(Sender { owner, life: row.current }, fingerprint))
     }
 
     fn check_epoch(&self, epoch: Epoch) -> Result<(), Rejection> {

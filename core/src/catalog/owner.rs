@@ -117,9 +117,7 @@ impl Catalog {
     ) -> Ruling {
         self.check_operator(by)?;
         let slot = self.table.owner(owner).ok_or(Rejection::UnknownOwner)?;
-        if incarnation > self.table.current(slot) {
-            return Err(Rejection::UnknownIncarnation);
-        }
+        self.table.is_fenced(slot, incarnation).ok_or(Rejection::UnknownIncarnation)?;
         Ok(Change::Fenced { owner, incarnation })
     }
 

@@ -6,7 +6,7 @@
 use super::slab::{NONE, Slot};
 use super::{Catalog, Change, Ruling, Sender};
 use crate::few::Few;
-use crate::id::{CheckpointId, EndpointId, Generation, OpId, PinId};
+use crate::id::{CheckpointId, EndpointId, Generation, Incarnation, OpId, PinId};
 use crate::outcome::{Field, Limit, Malformed, Outcome, Pinned, Problem, Rejection};
 use crate::policy::MAX_ANSWERS;
 
@@ -113,7 +113,11 @@ impl Catalog {
             return Ok(slot);
         }
         let OpId { owner, incarnation, sequence } = id.op;
-        let Some(owner) = self.table.owner(owner) else { return Err(Rejection::UnknownPin) };
+        let Some(owner) = self.table.owner(owner) else {
+            // A retired owner had no pins; what its incarnations took has ended.
+            let minted = (Incarnation(1)..=self.table.incarnation).contains(&incarnation);
+            return Err(if minted { Rejection::PinEnded } else { Rejection::UnknownPin });
+        };
         let current = self.table.current(owner);
         let window = self.table.job.limits.unanswered;
         let receipts = &self.table.owners[owner].receipts;

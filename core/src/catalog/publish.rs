@@ -88,7 +88,7 @@ impl Catalog {
     }
 
     /// Every live turn becomes an expired one in the end, so both count when one is added.
-    fn check_expired_limit(&self) -> Result<(), Rejection> {
+    pub(super) fn check_expired_limit(&self) -> Result<(), Rejection> {
         let turns = u64::from(self.table.expired_turns()) + u64::from(self.table.counters.turns);
         self.check_limit(Limit::ExpiredTurns, turns + 1)
     }
@@ -177,8 +177,7 @@ impl Catalog {
         match self.table.turn(conversation, key.turn) {
             TurnState::Expired => {}
             TurnState::Unknown => self.table.add_turn(conversation, key.turn, slot),
-            TurnState::Live(first) if self.refers(first, slot) => {}
-            TurnState::Live(first) => self.add_reference(first, slot),
+            TurnState::Live(first) => self.publish_again(first, slot),
         }
         if let Some(expired) = expired {
             self.expire(expired);
@@ -188,19 +187,20 @@ impl Catalog {
         }
     }
 
-    /// Adds a checkpoint to a live turn; Lost ones of the same endpoint leave it.
-    fn add_reference(&mut self, first: Slot, checkpoint: Slot) {
+    /// Lets a live turn refer to one more checkpoint; Lost ones of the same endpoint leave it.
+    fn publish_again(&mut self, first: Slot, checkpoint: Slot) {
         let endpoint = self.table.checkpoints[checkpoint].endpoint;
-        let leaves = |row: &Checkpoint| row.lost && row.endpoint == endpoint;
+        let id = self.table.checkpoints[checkpoint].id();
+        let lost = |row: &Checkpoint| row.lost && row.endpoint == endpoint;
         let references = &self.table.references;
         let rows = &self.table.checkpoints;
-        let any = self
-            .table
-            .turn_references(first)
-            .any(|slot| leaves(&rows[references[slot].checkpoint]));
-        if any {
+        let is_lost = |slot: Slot| lost(&rows[references[slot].checkpoint]);
+        let any_lost = self.table.turn_references(first).any(is_lost);
+        if any_lost {
+            // One it has already stands for itself again, in the place of the first that leaves.
+            let leaves = |row: &Checkpoint| lost(row) || row.id() == id;
             self.table.replace_references(first, checkpoint, leaves);
-        } else {
+        } else if !self.refers(first, checkpoint) {
             self.table.add_turn_reference(first, checkpoint);
         }
     }

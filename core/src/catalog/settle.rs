@@ -24,24 +24,18 @@ impl Catalog {
         if foreign && evidence == Evidence::QuiescedSuccess {
             return Err(Rejection::ForeignPin);
         }
-        if matches!(evidence, Evidence::Active | Evidence::Quiescing) {
-            return Err(Rejection::NotFinal);
+        if let Some(shard) = shard
+            && !self.claims_of(slot).any(|claimed| claimed == u32::from(shard.0))
+        {
+            return Err(Rejection::ShardNotClaimed { shard });
         }
-        let stands = match shard {
-            Some(shard) if !self.claims(slot, shard) => {
-                return Err(Rejection::ShardNotClaimed { shard });
-            }
-            Some(shard) => self.final_evidence(slot, u32::from(shard.0)),
-            None if row.is_unsettled() => None,
-            None => self.final_evidence(slot, row.claims),
-        };
-        let evidence = stands.unwrap_or(evidence);
-        Ok(Change::Settled { pin, shard, evidence })
-    }
-
-    /// Whether a pin claims a shard.
-    fn claims(&self, pin: Slot, shard: ShardIndex) -> bool {
-        self.claims_of(pin).any(|claimed| claimed == u32::from(shard.0))
+        match evidence {
+            Evidence::Active | Evidence::Quiescing => Err(Rejection::NotFinal),
+            Evidence::NotExposed
+            | Evidence::QuiescedSuccess
+            | Evidence::QuiescedFailure
+            | Evidence::InDoubt => Ok(Change::Settled { pin, shard, evidence }),
+        }
     }
 
     /// The shards that a save pin claims, ascending.
@@ -58,14 +52,17 @@ impl Catalog {
         })
     }
 
-    /// The final evidence of a claimed shard, if it has one.
-    fn final_evidence(&self, pin: Slot, shard: Slot) -> Option<Evidence> {
-        let row = &self.table.pins[pin];
-        if !row.is_save() || shard == NONE {
-            return None;
-        }
-        let claim = self.table.assemblies[row.assembly].shards[shard as usize];
-        claim.evidence.filter(|evidence| evidence.is_final())
+    /// What stands for a shard of a save pin; for the whole pin the first of its shards' evidence
+    /// that is no success, if there is one.
+    fn standing(&self, pin: Slot, shard: Option<ShardIndex>) -> Option<Evidence> {
+        let claims = &self.table.assemblies[self.table.pins[pin].assembly].shards;
+        let mut asked = self
+            .claims_of(pin)
+            .filter(|claimed| shard.is_none_or(|shard| *claimed == u32::from(shard.0)))
+            .filter_map(|claimed| claims[claimed as usize].evidence);
+        let first = asked.next()?;
+        let rest = core::iter::once(first).chain(asked);
+        Some(rest.into_iter().find(|one| *one != Evidence::QuiescedSuccess).unwrap_or(first))
     }
 
     pub(super) fn apply_settled(
@@ -74,10 +71,11 @@ impl Catalog {
         shard: Option<ShardIndex>,
         evidence: Evidence,
     ) -> Outcome {
-        if let Some(slot) = self.table.pin(pin) {
-            self.settle_pin(slot, shard, evidence);
-        }
-        Outcome::Settled { evidence }
+        let Some(slot) = self.table.pin(pin) else { return Outcome::Settled { evidence } };
+        let save = self.table.pins[slot].is_save();
+        self.settle_pin(slot, shard, evidence);
+        let stands = if save { self.standing(slot, shard) } else { None };
+        Outcome::Settled { evidence: stands.unwrap_or(evidence) }
     }
 
     /// Settles the shards of a save pin that are not final, or ends a load pin.

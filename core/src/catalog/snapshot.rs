@@ -50,7 +50,7 @@ struct OwnerRow {
     role: Role,
     start: StartId,
     current: Incarnation,
-    fenced: Vec<Incarnation>,
+    incarnations: Vec<(Incarnation, bool)>,
     receipts: Vec<Receipt>,
 }
 
@@ -192,7 +192,7 @@ fn owner_rows(table: &Table) -> Vec<OwnerRow> {
             role: owner.role,
             start: owner.start,
             current: table.current(slot),
-            fenced: owner.fenced.clone(),
+            incarnations: owner.incarnations.clone(),
             receipts: owner.receipts.kept(window).copied().collect(),
         }
     };
@@ -315,7 +315,7 @@ fn restore_owners(
         };
         let owner = &mut table.owners[slot];
         owner.start = row.start;
-        owner.fenced.clone_from(&row.fenced);
+        owner.incarnations.clone_from(&row.incarnations);
         for receipt in &row.receipts {
             owner.receipts.keep(*receipt, window);
         }

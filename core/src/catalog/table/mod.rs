@@ -89,8 +89,8 @@ pub(crate) struct Owner {
     /// Its current incarnation's row; none before the first registration.
     pub(crate) current: Slot,
     pub(crate) start: StartId,
-    /// Incarnations of it that are fenced, ascending.
-    pub(crate) fenced: Vec<Incarnation>,
+    /// Every incarnation that it ever had, ascending, and whether it is fenced.
+    pub(crate) incarnations: Vec<(Incarnation, bool)>,
     pub(crate) pins: u32,
     pub(crate) receipts: Receipts,
 }

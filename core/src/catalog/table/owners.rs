@@ -21,7 +21,7 @@ impl Table {
             role,
             current: NONE,
             start: StartId::from_u128(0),
-            fenced: Vec::new(),
+            incarnations: Vec::new(),
             pins: 0,
             receipts: Receipts::default(),
         });
@@ -37,7 +37,7 @@ impl Table {
         }
         let hash = hash_id(self.owners[slot].id.as_bytes());
         self.owner_index.remove(hash, slot);
-        self.owners[slot].fenced = Vec::new();
+        self.owners[slot].incarnations = Vec::new();
         self.owners[slot].receipts = Receipts::default();
         self.owners.remove(slot);
     }
@@ -48,6 +48,17 @@ impl Table {
             NONE => Incarnation(0),
             life => self.lives[life].number,
         }
+    }
+
+    /// Where an incarnation stands in the list of those that its owner ever had.
+    fn place_of_incarnation(&self, owner: Slot, number: Incarnation) -> Option<usize> {
+        self.owners[owner].incarnations.binary_search_by_key(&number, |(number, _)| *number).ok()
+    }
+
+    /// Whether an incarnation of an owner is fenced; none when the owner never had it.
+    pub(crate) fn is_fenced(&self, owner: Slot, number: Incarnation) -> Option<bool> {
+        let place = self.place_of_incarnation(owner, number)?;
+        Some(self.owners[owner].incarnations[place].1)
     }
 
     /// The row of an owner's incarnation, while it has one.
@@ -87,15 +98,15 @@ impl Table {
         let row = &mut self.owners[owner];
         row.current = life;
         row.start = start;
+        row.incarnations.push((number, false));
         row.receipts.clear();
         self.incarnation = number;
     }
 
     /// Bars an incarnation; its pins, if it has any, wait for follow-ups.
     pub(crate) fn fence(&mut self, owner: Slot, number: Incarnation) {
-        let fenced = &mut self.owners[owner].fenced;
-        if let Err(place) = fenced.binary_search(&number) {
-            fenced.insert(place, number);
+        if let Some(place) = self.place_of_incarnation(owner, number) {
+            self.owners[owner].incarnations[place].1 = true;
         }
         let Some(life) = self.life(owner, number) else { return };
         if self.lives[life].fenced {

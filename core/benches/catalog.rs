@@ -1,25 +1,49 @@
 //! placeholder
 mod cycles;
 use cycles::*;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 fn main() {
-    for retained in [1_000, 100_000] {
+    for retained in [1_000, 100_000, 10_000_000] {
+    if retained > 100_000 && std::env::var("BIG").is_err() { continue; }
     let (mut catalog, mut load) = Load::new(retained, Geometry::Shared(1));
     let t = Instant::now();
     let info = allocation_counter::measure(|| load.fill(|cycle| run(&mut catalog, cycle, SAVE)));
     eprintln!("{retained} fill {:?} {:.1} B", t.elapsed(), info.bytes_current as f64 / load.retained() as f64);
-    for _ in 0..8 {
+    let mut rounds = Vec::new();
+    for _ in 0..200 {
         let mut total = std::time::Duration::ZERO;
-        let n = 400;
+        let n = 16;
         for _ in 0..n {
-            let cycles: Vec<_> = (0..256).map(|_| load.next_cycle()).collect();
+            let cycles: Vec<_> = (0..128).map(|_| load.next_cycle()).collect();
             let t = Instant::now();
             for cycle in cycles { run(&mut catalog, cycle, 8); }
             total += t.elapsed();
         }
-        let ns = total.as_nanos() as f64 / (n * 256) as f64;
-        eprintln!("{ns:.0} ns/cycle {:.0}/s", 1e9 / ns);
+        rounds.push(total.as_nanos() as u64 / (n * 128));
     }
+    rounds.sort();
+    eprintln!("min {} q1 {} med {} max {}", rounds[0], rounds[50], rounds[100], rounds[199]);
+    let mut split = [[Duration::MAX; 2]; 8];
+    for _ in 0..30 {
+    let mut part = [[Duration::ZERO; 2]; 8];
+    let n = 2000;
+    for _ in 0..n {
+        let cycle = load.next_cycle();
+        let mut deletable = None;
+        for (i, mut step) in cycle.steps.into_iter().enumerate() {
+            name_deleted(&mut step.1, deletable);
+            let a = Instant::now();
+            let event = decide(&catalog, step);
+            let b = Instant::now();
+            deletable = apply(&mut catalog, &event);
+            let c = Instant::now();
+            part[i][0] += b - a; part[i][1] += c - b;
+        }
     }
+    for i in 0..8 { for j in 0..2 { split[i][j] = split[i][j].min(part[i][j] / 2000); } }
+    }
+    for (v, s) in VERBS.iter().zip(split) { eprintln!("{v:12} {:5} {:5}", s[0].as_nanos(), s[1].as_nanos()); }
+    }
+    let a = Instant::now(); for _ in 0..1000 { std::hint::black_box(Instant::now()); } eprintln!("now {:?}/1000", a.elapsed());
     eprintln!("{} {} ", size_of::<pinfold_core::catalog::Event>(), size_of::<pinfold_core::outcome::Outcome>());
 }

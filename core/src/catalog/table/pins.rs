@@ -70,7 +70,9 @@ impl Table {
     pub(crate) fn end_pin(&mut self, slot: Slot) {
         self.count_pin(slot, false);
         let id = self.pin_id(slot);
-        self.pin_index.remove(pin_hash(id), slot);
+        let mut index = core::mem::replace(&mut self.pin_index, Index::new());
+        index.remove(pin_hash(id), slot, |slot| pin_hash(self.pin_id(slot)));
+        self.pin_index = index;
         let pin = self.pins[slot];
         let head = &mut self.checkpoints[pin.checkpoint].pins;
         list::unlink(&mut self.pins, head, slot, |pin| &mut pin.of_checkpoint);

@@ -193,7 +193,7 @@ fn owner_rows(table: &Table) -> Vec<OwnerRow> {
             start: owner.start,
             current: table.current(slot),
             fenced: owner.fenced.clone(),
-            receipts: owner.receipts.kept(window).copied().collect(),
+            receipts: owner.receipts.kept(window).collect(),
         }
     };
     let mut rows: Vec<_> = table.owners.slots().map(row).collect();

@@ -2,7 +2,20 @@
 mod cycles;
 use cycles::*;
 use std::time::{Duration, Instant};
+#[inline(never)]
+fn counted(catalog: &mut pinfold_core::catalog::Catalog, cycles: Vec<Cycle>) {
+    for cycle in cycles { run(catalog, cycle, 8); }
+}
 fn main() {
+    if std::env::var("COUNT").is_ok() {
+        let (mut catalog, mut load) = Load::new(2_000, Geometry::Shared(1));
+        load.fill(|cycle| run(&mut catalog, cycle, SAVE));
+        for _ in 0..100 {
+            let cycles: Vec<_> = (0..100).map(|_| load.next_cycle()).collect();
+            counted(&mut catalog, cycles);
+        }
+        return;
+    }
     for retained in [1_000, 100_000, 10_000_000] {
     if retained > 100_000 && std::env::var("BIG").is_err() { continue; }
     let (mut catalog, mut load) = Load::new(retained, Geometry::Shared(1));

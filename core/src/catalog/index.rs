@@ -47,8 +47,25 @@ impl Index {
     }
 
     /// The first slot with this hash that `is_it`.
+    #[inline]
     pub(crate) fn find(&self, hash: u64, is_it: impl Fn(Slot) -> bool) -> Option<Slot> {
-        self.candidates(hash).find(|slot| is_it(*slot))
+        // Nearly all of them stand at home.
+        let segment = self.segments.get(self.segment_of(hash))?;
+        let home = segment.home(hash);
+        let group = segment.groups.get(home)?;
+        let mut matches = group.matches(mark(hash, 0));
+        while matches != 0 {
+            let slot = group.slot_at(matches);
+            if is_it(slot) {
+                return Some(slot);
+            }
+            matches &= matches - 1;
+        }
+        if !group.is_passed(0) {
+            return None;
+        }
+        let next = after(home, segment.groups.len());
+        Candidates::of(&segment.groups, next, hash, 1).find(|slot| is_it(*slot))
     }
 
     /// Every slot with this hash, and few others: the caller compares identities.
@@ -136,9 +153,9 @@ impl Iterator for Candidates<'_> {
         loop {
             let group = self.groups.get(self.group)?;
             if self.matches != 0 {
-                let place = (self.matches.trailing_zeros() / 8) as usize;
+                let slot = group.slot_at(self.matches);
                 self.matches &= self.matches - 1;
-                return Some(group.slots[place]);
+                return Some(slot);
             }
             if self.far == FAR || !group.is_passed(self.far) {
                 return None;
@@ -166,6 +183,11 @@ impl Group {
         !(((differ & LOW) + LOW) | differ | LOW)
     }
 
+    /// The slot of the first place among some that [`matches`](Self::matches) gave, at least one.
+    fn slot_at(&self, matches: u64) -> Slot {
+        self.slots[(matches.trailing_zeros() / 8) as usize % PLACES]
+    }
+
     fn place_with(&self, mark: u8) -> Option<usize> {
         let matches = self.matches(mark);
         (matches != 0).then(|| (matches.trailing_zeros() / 8) as usize)
@@ -175,13 +197,13 @@ impl Group {
     /// in it is closer to its home.
     fn is_passed(&self, far: u8) -> bool {
         let most = mark_from(far);
-        self.marks.iter().all(|mark| (1..=most).contains(mark))
+        self.matches(0) == 0 && (far == 0 || self.marks.iter().all(|mark| *mark <= most))
     }
 
     /// The place of the entry that is closest to its home.
     fn closest(&self) -> usize {
-        let marked = self.marks.iter().zip(0..).max_by_key(|(mark, _)| **mark);
-        marked.map_or(0, |(_, place)| place)
+        let closest = self.marks.iter().zip(0..).max_by_key(|(mark, _)| **mark);
+        closest.map_or(0, |(_, place)| place)
     }
 
     /// The place of the entry that is farthest from its home; an empty one when there is none.
@@ -246,10 +268,12 @@ impl Segment {
                 there.marks[empty] = mark;
                 return Ok(());
             }
-            let closest = there.closest();
-            if far(there.marks[closest]) < far(mark) {
-                core::mem::swap(&mut there.slots[closest], &mut slot);
-                core::mem::swap(&mut there.marks[closest], &mut mark);
+            if far(mark) > 0 {
+                let closest = there.closest();
+                if far(there.marks[closest]) < far(mark) {
+                    core::mem::swap(&mut there.slots[closest], &mut slot);
+                    core::mem::swap(&mut there.marks[closest], &mut mark);
+                }
             }
             if far(mark) == FAR {
                 return Err(slot);
@@ -282,10 +306,12 @@ impl Segment {
         let mut far = 0;
         loop {
             let there = self.groups.get(group)?;
-            let mark = mark(hash, far);
-            let mut entries = there.slots.iter().zip(&there.marks);
-            if let Some(place) = entries.position(|(s, m)| *s == slot && *m == mark) {
-                return Some((group, place));
+            let mut matches = there.matches(mark(hash, far));
+            while matches != 0 {
+                if there.slot_at(matches) == slot {
+                    return Some((group, (matches.trailing_zeros() / 8) as usize));
+                }
+                matches &= matches - 1;
             }
             if far == FAR || !there.is_passed(far) {
                 return None;
@@ -369,16 +395,22 @@ fn nearer(of: u8, hash: impl FnOnce() -> u64) -> u8 {
     }
 }
 
-/// A 64-bit hash of 16 bytes that need not be random: two rounds of a folded multiplication.
+/// Odd constants without pattern: the fractional parts of the square roots of 2, 3 and 5.
+const ROOTS: [u64; 3] = [0x6a09_e667_f3bc_c909, 0xbb67_ae85_84ca_a73b, 0x3c6e_f372_fe94_f82b];
+
+/// A 64-bit hash of 16 bytes that are a digest, or at least a number without a plan.
 pub(crate) fn hash_id(bytes: &[u8; 16]) -> u64 {
     let number = u128::from_le_bytes(*bytes);
-    hash_words(low(number), low(number >> 64))
+    fold(low(number) ^ ROOTS[0], low(number >> 64) ^ ROOTS[1])
 }
 
-/// A 64-bit hash of two words.
+/// A hash and one more word that belongs to the identity.
+pub(crate) fn hash_with(hash: u64, word: u64) -> u64 {
+    fold(hash ^ ROOTS[2], word ^ ROOTS[1])
+}
+
+/// A 64-bit hash of two words that need not be random: two rounds of a folded multiplication.
 pub(crate) fn hash_words(first: u64, second: u64) -> u64 {
-    // Odd constants without pattern: the fractional parts of the square roots of 2, 3 and 5.
-    const ROOTS: [u64; 3] = [0x6a09_e667_f3bc_c909, 0xbb67_ae85_84ca_a73b, 0x3c6e_f372_fe94_f82b];
     let once = fold(first ^ ROOTS[0], second ^ ROOTS[1]);
     fold(once ^ first.rotate_left(32), ROOTS[2] ^ second)
 }

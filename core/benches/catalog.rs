@@ -46,7 +46,7 @@ fn main() {
         for (i, mut step) in cycle.steps.into_iter().enumerate() {
             name_deleted(&mut step.1, deletable);
             let a = Instant::now();
-            let event = decide(&catalog, step);
+            let event = decide(&catalog, step.0, step.1);
             let b = Instant::now();
             deletable = apply(&mut catalog, &event);
             let c = Instant::now();

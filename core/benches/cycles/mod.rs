@@ -237,7 +237,7 @@ pub fn name_deleted(command: &mut Command, deletable: Option<CheckpointId>) {
 }
 
 /// Decides a command. A load is made of commands that are never refused.
-pub fn decide(catalog: &Catalog, (op, command): Step) -> Event {
+pub fn decide(catalog: &Catalog, op: OpId, command: Command) -> Event {
     match catalog.decide(epoch(), op, command) {
         Decision::Event(event) => event,
         Decision::Answer(answer) => panic!("answered: {answer:?}"),
@@ -261,9 +261,9 @@ pub fn apply(catalog: &mut Catalog, event: &Event) -> Option<CheckpointId> {
 /// Takes the first `steps` steps of a cycle.
 pub fn run(catalog: &mut Catalog, cycle: Cycle, steps: usize) {
     let mut deletable = None;
-    for mut step in cycle.steps.into_iter().take(steps) {
-        name_deleted(&mut step.1, deletable);
-        let event = decide(catalog, step);
+    for (op, mut command) in cycle.steps.into_iter().take(steps) {
+        name_deleted(&mut command, deletable);
+        let event = decide(catalog, op, command);
         deletable = apply(catalog, &event);
     }
 }

@@ -39,7 +39,7 @@ pub use shape::{Shape, ShardShape};
 pub use snapshot::{Inconsistent, Snapshot};
 
 use collect::PICKS;
-use receipt::{Fingerprint, Known, Receipt};
+use receipt::{Fingerprint, Known};
 use slab::Slot;
 use table::Table;
 
@@ -347,11 +347,14 @@ impl Catalog {
         match self.admit(epoch, op, &command) {
             Err(rejection) => Decision::Answer(Err(rejection)),
             Ok(Admission::Answered(answer)) => Decision::Answer(answer),
-            Ok(Admission::New(sender, fingerprint)) => {
-                let ruling = self.rule(&sender, command);
-                let change = ruling.unwrap_or_else(Change::Refused);
-                Decision::Event(Event::Decided { op, fingerprint, change })
-            }
+            // Each arm makes the decision in place: a change is large.
+            Ok(Admission::New(sender, fingerprint)) => match self.rule(&sender, command) {
+                Ok(change) => Decision::Event(Event::Decided { op, fingerprint, change }),
+                Err(rejection) => {
+                    let change = Change::Refused(rejection);
+                    Decision::Event(Event::Decided { op, fingerprint, change })
+                }
+            },
         }
     }
 
@@ -464,8 +467,10 @@ impl Catalog {
             }
             Event::Decided { op, fingerprint, change } => {
                 let answer = self.apply_change(*op, change);
-                self.keep_receipt(*op, *fingerprint, answer);
-                Some(answer)
+                if let Some(answer) = &answer {
+                    self.keep_receipt(*op, *fingerprint, answer);
+                }
+                answer
             }
             Event::FollowedUp(follow_up) => {
                 self.apply_follow_up(follow_up);
@@ -474,87 +479,88 @@ impl Catalog {
         }
     }
 
-    fn apply_change(&mut self, op: OpId, change: &Change) -> Result<Outcome, Rejection> {
-        Ok(match change {
-            Change::Refused(rejection) => return Err(*rejection),
+    fn apply_change(&mut self, op: OpId, change: &Change) -> Option<Result<Outcome, Rejection>> {
+        // Each arm makes its answer in place: one is large.
+        match change {
+            Change::Refused(rejection) => Some(Err(*rejection)),
             Change::Prepared { prepare, generation } => {
                 self.apply_prepared(op, prepare, *generation);
                 let checkpoint =
                     CheckpointId { endpoint: prepare.endpoint, generation: *generation };
-                Self::prepared_outcome(op, checkpoint)
+                Some(Ok(Self::prepared_outcome(op, checkpoint)))
             }
             Change::Joined { checkpoint, shards } => {
                 self.apply_joined(op, *checkpoint, shards);
-                Self::prepared_outcome(op, *checkpoint)
+                Some(Ok(Self::prepared_outcome(op, *checkpoint)))
             }
             Change::AlreadyPublished { checkpoint } => {
                 let pin = PinId { op, place: 0 };
                 self.add_load_pin(pin, *checkpoint);
-                Outcome::AlreadyPublished { pin, checkpoint: *checkpoint }
+                Some(Ok(Outcome::AlreadyPublished { pin, checkpoint: *checkpoint }))
             }
             Change::Pinned { checkpoints } => {
                 self.apply_pinned(op, checkpoints);
-                self.pinned_outcome(checkpoints)
+                Some(Ok(self.pinned_outcome(checkpoints)))
             }
             Change::Settled { pin, shard, evidence } => {
                 self.apply_settled(*pin, *shard, *evidence);
-                Outcome::Settled { evidence: *evidence }
+                Some(Ok(Outcome::Settled { evidence: *evidence }))
             }
             Change::Released { pin } => {
                 self.apply_released(*pin);
-                Outcome::Released
+                Some(Ok(Outcome::Released))
             }
             Change::Published { checkpoint, turn, expired } => {
                 self.apply_published(*checkpoint, *turn, *expired);
                 let follow_ups = self.next_follow_up().is_some();
-                Outcome::Published { expired: *expired, follow_ups }
+                Some(Ok(Outcome::Published { expired: *expired, follow_ups }))
             }
             Change::Lost { checkpoint, .. } => {
                 self.apply_lost(*checkpoint);
-                Outcome::Lost
+                Some(Ok(Outcome::Lost))
             }
             Change::Doubted { pin, doubtful } => {
                 self.apply_doubted(*pin, *doubtful);
-                Outcome::Doubted
+                Some(Ok(Outcome::Doubted))
             }
             Change::Collected { work, more } => {
                 self.apply_collected(work);
                 let objects = work.iter().map(|piece| piece.count).sum();
-                Outcome::Collected { objects, more: *more }
+                Some(Ok(Outcome::Collected { objects, more: *more }))
             }
             Change::Deleted { checkpoint, outcomes } => {
                 self.apply_deleted(*checkpoint, outcomes);
-                Outcome::Deleted { left: self.objects_left(*checkpoint) }
+                Some(Ok(Outcome::Deleted { left: self.objects_left(*checkpoint) }))
             }
             Change::Configured { policy, limits, trim } => {
                 self.apply_configured(*policy, *limits, *trim);
-                Outcome::Configured
+                Some(Ok(Outcome::Configured))
             }
             Change::Forgotten { conversation } => {
                 self.apply_forgotten(*conversation);
-                Outcome::Forgotten
+                Some(Ok(Outcome::Forgotten))
             }
             Change::Dropped { checkpoint } => {
                 self.apply_dropped(*checkpoint);
-                Outcome::Dropped
+                Some(Ok(Outcome::Dropped))
             }
             Change::Fenced { owner, incarnation } => {
                 self.apply_fenced(*owner, *incarnation);
-                Outcome::Fenced { pins: self.pins_of(*owner, *incarnation) }
+                Some(Ok(Outcome::Fenced { pins: self.pins_of(*owner, *incarnation) }))
             }
             Change::Retired { owner } => {
                 self.apply_retired(*owner);
-                Outcome::Retired
+                Some(Ok(Outcome::Retired))
             }
-        })
+        }
     }
 
-    fn keep_receipt(&mut self, op: OpId, fingerprint: u64, answer: Result<Outcome, Rejection>) {
+    fn keep_receipt(&mut self, op: OpId, fingerprint: u64, answer: &Result<Outcome, Rejection>) {
         // An operator that retired itself has nobody left to keep it for.
         if let Some(owner) = self.table.owner(op.owner) {
             let window = self.table.job.limits.unanswered;
-            let receipt = Receipt { sequence: op.sequence, fingerprint, answer };
-            self.table.owners[owner].receipts.keep(receipt, window);
+            let receipts = &mut self.table.owners[owner].receipts;
+            receipts.keep(op.sequence, fingerprint, answer, window);
         }
     }
 

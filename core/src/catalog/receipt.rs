@@ -112,14 +112,19 @@ impl Receipts {
         self.is_forgotten(sequence, window) || self.receipt(sequence, window).is_some()
     }
 
-    pub(crate) fn keep(&mut self, receipt: Receipt, window: u32) {
-        self.highest = self.highest.max(receipt.sequence);
-        let place = place(receipt.sequence, window);
+    pub(crate) fn keep(
+        &mut self,
+        sequence: u64,
+        fingerprint: u64,
+        answer: &Result<Outcome, Rejection>,
+        window: u32,
+    ) {
+        self.highest = self.highest.max(sequence);
+        let place = place(sequence, window);
         if place >= self.ring.len() {
             self.ring.resize(place + 1, Kept::NONE);
         }
         self.forget_answers(place);
-        let Receipt { sequence, fingerprint, ref answer } = receipt;
         let answer = match answer {
             Ok(outcome) => Ok(self.shorten(outcome)),
             Err(rejection) => Err(*rejection),
@@ -260,16 +265,12 @@ impl Fingerprint {
 mod tests {
     use super::*;
 
-    fn receipt(sequence: u64) -> Receipt {
-        Receipt { sequence, fingerprint: sequence * 7, answer: Ok(Outcome::Released) }
-    }
-
     /// Protocol 6: the last W receipts are kept, out of order too; what is below is forgotten.
     #[test]
     fn the_last_w_are_kept_and_older_ones_are_refused() {
         let mut receipts = Receipts::default();
         for sequence in [1, 3, 2, 5] {
-            receipts.keep(receipt(sequence), 4);
+            receipts.keep(sequence, sequence * 7, &Ok(Outcome::Released), 4);
         }
         let known = |sequence| receipts.look_up(sequence, sequence * 7, 4);
         assert_eq!(known(1), Err(Rejection::ReceiptForgotten));

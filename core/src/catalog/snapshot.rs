@@ -317,7 +317,7 @@ fn restore_owners(
         owner.start = row.start;
         owner.fenced.clone_from(&row.fenced);
         for receipt in &row.receipts {
-            owner.receipts.keep(*receipt, window);
+            owner.receipts.keep(receipt.sequence, receipt.fingerprint, &receipt.answer, window);
         }
     }
     let mut lives = BTreeMap::new();

@@ -43,12 +43,8 @@ fn five_turns_keep_two() {
         policy,
         limits: Limits::default(),
     };
-    let mut job = Job {
-        catalog: Catalog::new(genesis.clone()).unwrap(),
-        epoch,
-        sequence: 0,
-        events: vec![],
-    };
+    let mut job =
+        Job { catalog: Catalog::new(genesis.clone()).unwrap(), epoch, sequence: 0, events: vec![] };
     let register = Register {
         owner: OwnerId::from_u128(7),
         role: Role::Worker,
@@ -77,10 +73,8 @@ fn five_turns_keep_two() {
         let shard = Some(ShardIndex(0));
         let evidence = Evidence::QuiescedSuccess;
         job.step(Command::Settle { pin, shard, evidence }).unwrap();
-        let key = TurnKey {
-            conversation: ConversationId::from_u128(1),
-            turn: TurnId::from_u128(turn),
-        };
+        let key =
+            TurnKey { conversation: ConversationId::from_u128(1), turn: TurnId::from_u128(turn) };
         let published = job.step(Command::Publish { pin, turn: Some(key) }).unwrap();
         let Outcome::Published { expired, follow_ups: false } = published else { panic!() };
         assert_eq!(expired.is_some(), turn > 2);

@@ -162,8 +162,7 @@ impl Load {
         let prepared = self.prepare(number, conversation, turn);
         let objects = prepared.shape.objects();
         // The hosts know a deletion's objects; of which checkpoint is filled in when they do.
-        let checkpoint =
-            CheckpointId { endpoint: prepared.endpoint, generation: Generation(0) };
+        let checkpoint = CheckpointId { endpoint: prepared.endpoint, generation: Generation(0) };
         let gone = |place| Some((prepared.shape.object_at(place)?, DeleteOutcome::Gone));
         let outcomes: Vec<(ObjectId, DeleteOutcome)> = (0..objects).filter_map(gone).collect();
         let candidates = vec![self.retained_endpoint()];

@@ -90,12 +90,7 @@ impl Index {
     }
 
     /// Takes a slot out; false when it was not there. `hash_of` is as for [`insert`](Self::insert).
-    pub(crate) fn remove(
-        &mut self,
-        hash: u64,
-        slot: Slot,
-        hash_of: impl Fn(Slot) -> u64,
-    ) -> bool {
+    pub(crate) fn remove(&mut self, hash: u64, slot: Slot, hash_of: impl Fn(Slot) -> u64) -> bool {
         let segment = self.segment_of(hash);
         let segment = self.segments.get_mut(segment);
         let removed = segment.is_some_and(|part| part.remove(hash, slot, &hash_of));
@@ -234,9 +229,9 @@ impl Segment {
 
     fn slots(&self) -> impl Iterator<Item = Slot> + use<'_> {
         let used = |(slot, mark): (&Slot, &u8)| (*mark != 0).then_some(*slot);
-        self.groups.iter().flat_map(move |group| {
-            group.slots.iter().zip(&group.marks).filter_map(used)
-        })
+        self.groups
+            .iter()
+            .flat_map(move |group| group.slots.iter().zip(&group.marks).filter_map(used))
     }
 
     fn candidates(&self, hash: u64) -> Candidates<'_> {
@@ -471,7 +466,8 @@ mod tests {
         for slot in 0..200_000 {
             index.insert(hash_words(u64::from(slot), 9), slot, |s| hash_words(u64::from(s), 9));
         }
-        let places: usize = index.segments.iter().map(|segment| segment.groups.len() * PLACES).sum();
+        let places: usize =
+            index.segments.iter().map(|segment| segment.groups.len() * PLACES).sum();
         assert!(places * 3 < 200_000 * 4, "{places}");
     }
 }

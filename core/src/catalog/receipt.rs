@@ -149,9 +149,8 @@ impl Receipts {
                 Brief::AlreadyPublished(pin, checkpoint)
             }
             Outcome::Pinned(ref answers) => {
-                let step = |next, pinned: &Pinned| {
-                    self.answers.insert(Answer { pinned: *pinned, next })
-                };
+                let step =
+                    |next, pinned: &Pinned| self.answers.insert(Answer { pinned: *pinned, next });
                 Brief::Pinned(answers.iter().rev().fold(NONE, step))
             }
             Outcome::Settled { evidence } => Brief::Settled(evidence),

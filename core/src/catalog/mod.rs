@@ -459,24 +459,22 @@ impl Catalog {
 
     /// Follows an event. What it answers is given back: none for what answers nobody.
     pub fn apply(&mut self, event: &Event) -> Option<Result<Outcome, Rejection>> {
-        match event {
+        let answer = match event {
             Event::Genesis(_) | Event::Recovered => None,
             Event::Registered { owner, role, start, incarnation } => {
                 self.apply_registered(*owner, *role, *start, *incarnation);
                 Some(Ok(Outcome::Registered { incarnation: *incarnation }))
             }
-            Event::Decided { op, fingerprint, change } => {
-                let answer = self.apply_change(*op, change);
-                if let Some(answer) = &answer {
-                    self.keep_receipt(*op, *fingerprint, answer);
-                }
-                answer
-            }
+            Event::Decided { op, change, .. } => self.apply_change(*op, change),
             Event::FollowedUp(follow_up) => {
                 self.apply_follow_up(follow_up);
                 None
             }
+        };
+        if let (Event::Decided { op, fingerprint, .. }, Some(answer)) = (event, &answer) {
+            self.keep_receipt(*op, *fingerprint, answer);
         }
+        answer
     }
 
     fn apply_change(&mut self, op: OpId, change: &Change) -> Option<Result<Outcome, Rejection>> {

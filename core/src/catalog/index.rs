@@ -61,11 +61,7 @@ impl Index {
             }
             matches &= matches - 1;
         }
-        if !group.is_passed(0) {
-            return None;
-        }
-        let next = after(home, segment.groups.len());
-        Candidates::of(&segment.groups, next, hash, 1).find(|slot| is_it(*slot))
+        if group.is_passed(0) { segment.find_beyond(home, hash, &is_it) } else { None }
     }
 
     /// Every slot with this hash, and few others: the caller compares identities.
@@ -238,6 +234,13 @@ impl Segment {
         Candidates::of(&self.groups, self.home(hash), hash, 0)
     }
 
+    /// The first slot with this hash that `is_it`, among those that stand beyond its home.
+    #[inline(never)]
+    fn find_beyond(&self, home: usize, hash: u64, is_it: &impl Fn(Slot) -> bool) -> Option<Slot> {
+        let next = after(home, self.groups.len());
+        Candidates::of(&self.groups, next, hash, 1).find(|slot| is_it(*slot))
+    }
+
     fn insert(&mut self, hash: u64, slot: Slot, hash_of: &impl Fn(Slot) -> u64) {
         let places = self.groups.len() * PLACES;
         if self.length as usize >= places * 29 / 32 {
@@ -337,7 +340,8 @@ impl Segment {
     /// Grows by a quarter, at least by a group, and again until every entry has a place.
     fn grow(&mut self, hash_of: &impl Fn(Slot) -> u64) {
         // All hashes first: the rows behind them are far apart, and are fetched side by side.
-        let entries: Vec<(u64, Slot)> = self.slots().map(|slot| (hash_of(slot), slot)).collect();
+        let mut entries = Vec::with_capacity(self.length as usize);
+        entries.extend(self.slots().map(|slot| (hash_of(slot), slot)));
         let length = self.length;
         let mut groups = self.groups.len();
         loop {
@@ -365,7 +369,7 @@ const fn mark_from(far: u8) -> u8 {
 fn mark(hash: u64, far: u8) -> u8 {
     // Bits that say nothing of where it stands.
     let [.., byte, _, _] = hash.to_le_bytes();
-    let tag = u16::from(byte) * u16::from(TAGS) >> 8;
+    let tag = (u16::from(byte) * u16::from(TAGS)) >> 8;
     mark_from(far) - if far <= NEAR { tag.to_le_bytes()[0] } else { 0 }
 }
 
@@ -417,7 +421,7 @@ fn fold(left: u64, right: u64) -> u64 {
 
 /// The low half of a 128-bit number.
 pub(crate) fn low(number: u128) -> u64 {
-    (number & u128::from(u64::MAX)) as u64
+    u64::try_from(number & u128::from(u64::MAX)).unwrap_or(0)
 }
 
 #[cfg(test)]

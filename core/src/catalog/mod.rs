@@ -347,14 +347,13 @@ impl Catalog {
         match self.admit(epoch, op, &command) {
             Err(rejection) => Decision::Answer(Err(rejection)),
             Ok(Admission::Answered(answer)) => Decision::Answer(answer),
-            // Each arm makes the decision in place: a change is large.
-            Ok(Admission::New(sender, fingerprint)) => match self.rule(&sender, command) {
-                Ok(change) => Decision::Event(Event::Decided { op, fingerprint, change }),
-                Err(rejection) => {
-                    let change = Change::Refused(rejection);
-                    Decision::Event(Event::Decided { op, fingerprint, change })
-                }
-            },
+            Ok(Admission::New(sender, fingerprint)) => {
+                let change = match self.rule(&sender, command) {
+                    Ok(change) => change,
+                    Err(rejection) => Change::Refused(rejection),
+                };
+                Decision::Event(Event::Decided { op, fingerprint, change })
+            }
         }
     }
 
@@ -459,98 +458,97 @@ impl Catalog {
 
     /// Follows an event. What it answers is given back: none for what answers nobody.
     pub fn apply(&mut self, event: &Event) -> Option<Result<Outcome, Rejection>> {
-        let answer = match event {
+        match event {
             Event::Genesis(_) | Event::Recovered => None,
             Event::Registered { owner, role, start, incarnation } => {
                 self.apply_registered(*owner, *role, *start, *incarnation);
                 Some(Ok(Outcome::Registered { incarnation: *incarnation }))
             }
-            Event::Decided { op, change, .. } => self.apply_change(*op, change),
+            Event::Decided { op, fingerprint, change } => {
+                let answer = self.apply_change(*op, change);
+                self.keep_receipt(*op, *fingerprint, &answer);
+                Some(answer)
+            }
             Event::FollowedUp(follow_up) => {
                 self.apply_follow_up(follow_up);
                 None
             }
-        };
-        if let (Event::Decided { op, fingerprint, .. }, Some(answer)) = (event, &answer) {
-            self.keep_receipt(*op, *fingerprint, answer);
         }
-        answer
     }
 
-    fn apply_change(&mut self, op: OpId, change: &Change) -> Option<Result<Outcome, Rejection>> {
-        // Each arm makes its answer in place: one is large.
-        match change {
-            Change::Refused(rejection) => Some(Err(*rejection)),
+    fn apply_change(&mut self, op: OpId, change: &Change) -> Result<Outcome, Rejection> {
+        Ok(match change {
+            Change::Refused(rejection) => return Err(*rejection),
             Change::Prepared { prepare, generation } => {
                 self.apply_prepared(op, prepare, *generation);
                 let checkpoint =
                     CheckpointId { endpoint: prepare.endpoint, generation: *generation };
-                Some(Ok(Self::prepared_outcome(op, checkpoint)))
+                Self::prepared_outcome(op, checkpoint)
             }
             Change::Joined { checkpoint, shards } => {
                 self.apply_joined(op, *checkpoint, shards);
-                Some(Ok(Self::prepared_outcome(op, *checkpoint)))
+                Self::prepared_outcome(op, *checkpoint)
             }
             Change::AlreadyPublished { checkpoint } => {
                 let pin = PinId { op, place: 0 };
                 self.add_load_pin(pin, *checkpoint);
-                Some(Ok(Outcome::AlreadyPublished { pin, checkpoint: *checkpoint }))
+                Outcome::AlreadyPublished { pin, checkpoint: *checkpoint }
             }
             Change::Pinned { checkpoints } => {
                 self.apply_pinned(op, checkpoints);
-                Some(Ok(self.pinned_outcome(checkpoints)))
+                self.pinned_outcome(checkpoints)
             }
             Change::Settled { pin, shard, evidence } => {
                 self.apply_settled(*pin, *shard, *evidence);
-                Some(Ok(Outcome::Settled { evidence: *evidence }))
+                Outcome::Settled { evidence: *evidence }
             }
             Change::Released { pin } => {
                 self.apply_released(*pin);
-                Some(Ok(Outcome::Released))
+                Outcome::Released
             }
             Change::Published { checkpoint, turn, expired } => {
                 self.apply_published(*checkpoint, *turn, *expired);
                 let follow_ups = self.next_follow_up().is_some();
-                Some(Ok(Outcome::Published { expired: *expired, follow_ups }))
+                Outcome::Published { expired: *expired, follow_ups }
             }
             Change::Lost { checkpoint, .. } => {
                 self.apply_lost(*checkpoint);
-                Some(Ok(Outcome::Lost))
+                Outcome::Lost
             }
             Change::Doubted { pin, doubtful } => {
                 self.apply_doubted(*pin, *doubtful);
-                Some(Ok(Outcome::Doubted))
+                Outcome::Doubted
             }
             Change::Collected { work, more } => {
                 self.apply_collected(work);
                 let objects = work.iter().map(|piece| piece.count).sum();
-                Some(Ok(Outcome::Collected { objects, more: *more }))
+                Outcome::Collected { objects, more: *more }
             }
             Change::Deleted { checkpoint, outcomes } => {
                 self.apply_deleted(*checkpoint, outcomes);
-                Some(Ok(Outcome::Deleted { left: self.objects_left(*checkpoint) }))
+                Outcome::Deleted { left: self.objects_left(*checkpoint) }
             }
             Change::Configured { policy, limits, trim } => {
                 self.apply_configured(*policy, *limits, *trim);
-                Some(Ok(Outcome::Configured))
+                Outcome::Configured
             }
             Change::Forgotten { conversation } => {
                 self.apply_forgotten(*conversation);
-                Some(Ok(Outcome::Forgotten))
+                Outcome::Forgotten
             }
             Change::Dropped { checkpoint } => {
                 self.apply_dropped(*checkpoint);
-                Some(Ok(Outcome::Dropped))
+                Outcome::Dropped
             }
             Change::Fenced { owner, incarnation } => {
                 self.apply_fenced(*owner, *incarnation);
-                Some(Ok(Outcome::Fenced { pins: self.pins_of(*owner, *incarnation) }))
+                Outcome::Fenced { pins: self.pins_of(*owner, *incarnation) }
             }
             Change::Retired { owner } => {
                 self.apply_retired(*owner);
-                Some(Ok(Outcome::Retired))
+                Outcome::Retired
             }
-        }
+        })
     }
 
     fn keep_receipt(&mut self, op: OpId, fingerprint: u64, answer: &Result<Outcome, Rejection>) {

@@ -7,7 +7,7 @@
 use alloc::vec::Vec;
 
 use super::index::hash_words;
-use super::slab::{NONE, Slab, Slot};
+use super::slab::{NONE, Slot};
 use crate::few::Few;
 use crate::id::{CheckpointId, Incarnation, PinId};
 use crate::outcome::{Evidence, Outcome, Pinned, Rejection, TurnKey};
@@ -27,7 +27,9 @@ pub(crate) struct Receipts {
     /// A receipt stands at its sequence modulo W; an older one gives way.
     ring: Vec<Kept>,
     /// What `Pin` answered: most receipts are without, so it stands aside.
-    answers: Slab<Answer>,
+    answers: Vec<Answer>,
+    /// The first of the answers whose receipt has given way; their places are used again.
+    free: Slot,
 }
 
 /// One receipt, in a fifth of the room that any answer needs.
@@ -74,11 +76,12 @@ enum Brief {
 
 impl Default for Receipts {
     fn default() -> Self {
-        Self { highest: 0, ring: Vec::new(), answers: Slab::new() }
+        Self { highest: 0, ring: Vec::new(), answers: Vec::new(), free: NONE }
     }
 }
 
 /// What the receipts know of an operation.
+#[expect(clippy::large_enum_variant, reason = "an answer lives in place: no verb allocates")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Known {
     /// Not decided yet.
@@ -136,9 +139,25 @@ impl Receipts {
         let Ok(Brief::Pinned(first)) = self.ring[place].answer else { return };
         let mut slot = first;
         while slot != NONE {
-            self.answers.remove(slot);
-            slot = self.answers[slot].next;
+            let next = core::mem::replace(&mut self.answers[slot as usize].next, self.free);
+            self.free = slot;
+            slot = next;
         }
+    }
+
+    fn add_answer(&mut self, answer: Answer) -> Slot {
+        let slot = self.free;
+        if slot == NONE {
+            if self.answers.is_empty() {
+                // Room for as many as single answers fill a common window with.
+                self.answers.reserve_exact(64);
+            }
+            self.answers.push(answer);
+            return u32::try_from(self.answers.len() - 1).unwrap_or(NONE);
+        }
+        self.free = self.answers[slot as usize].next;
+        self.answers[slot as usize] = answer;
+        slot
     }
 
     fn shorten(&mut self, outcome: &Outcome) -> Brief {
@@ -150,7 +169,7 @@ impl Receipts {
             }
             Outcome::Pinned(ref answers) => {
                 let step =
-                    |next, pinned: &Pinned| self.answers.insert(Answer { pinned: *pinned, next });
+                    |next, pinned: &Pinned| self.add_answer(Answer { pinned: *pinned, next });
                 Brief::Pinned(answers.iter().rev().fold(NONE, step))
             }
             Outcome::Settled { evidence } => Brief::Settled(evidence),
@@ -178,8 +197,8 @@ impl Receipts {
             Brief::Pinned(first) => {
                 let mut answers = Few::new();
                 let mut slot = first;
-                while slot != NONE && answers.push(self.answers[slot].pinned) {
-                    slot = self.answers[slot].next;
+                while slot != NONE && answers.push(self.answers[slot as usize].pinned) {
+                    slot = self.answers[slot as usize].next;
                 }
                 Outcome::Pinned(answers)
             }
@@ -200,11 +219,10 @@ impl Receipts {
 
     /// Forgets all of them; the room stays.
     pub(crate) fn clear(&mut self) {
-        for place in 0..self.ring.len() {
-            self.forget_answers(place);
-        }
         self.highest = 0;
         self.ring.clear();
+        self.answers.clear();
+        self.free = NONE;
     }
 
     /// The receipts that can still be asked for, by ascending sequence.
@@ -228,8 +246,7 @@ impl Receipts {
 }
 
 fn place(sequence: u64, window: u32) -> usize {
-    // Smaller than the window, which is a u32.
-    (sequence % u64::from(window.max(1))) as usize
+    usize::try_from(sequence % u64::from(window.max(1))).unwrap_or(usize::MAX)
 }
 
 /// A 64-bit digest of a command's content, fed word by word.

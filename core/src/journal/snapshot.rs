@@ -83,8 +83,8 @@ pub fn decode(bytes: &[u8]) -> Result<(Catalog, u64), SnapshotError> {
     let (position, length) = (word(25), word(33));
     let (body, checksum) = bytes.split_last_chunk::<4>().ok_or(SnapshotError::Damaged)?;
     let payload = body.get(HEAD..).ok_or(SnapshotError::Damaged)?;
-    let whole =
-        payload.len() as u64 == length && CHECKSUM.checksum(body) == u32::from_le_bytes(*checksum);
+    let whole = payload.len() as u64 == length
+        && CHECKSUM.checksum(body) == u32::from_le_bytes(*checksum);
     if !whole {
         return Err(SnapshotError::Damaged);
     }

@@ -156,6 +156,13 @@ impl Pin {
     pub(crate) const fn is_doubted(&self) -> bool {
         self.is_unsettled() && (self.doubted || self.load_in_doubt || self.in_doubt > 0)
     }
+
+    /// Its bytes while it is unsettled, and while it is doubted.
+    const fn bytes_open(&self) -> [u64; 2] {
+        let unsettled = if self.is_unsettled() { self.bytes } else { 0 };
+        let doubted = if self.is_doubted() { self.bytes } else { 0 };
+        [unsettled, doubted]
+    }
 }
 
 /// How far a checkpoint has come. `Published` is `Whole` with a reference.

@@ -117,10 +117,8 @@ impl Table {
         checkpoint: Slot,
         behind: Slot,
     ) -> Slot {
-        let next_in_ledger = match behind {
-            NONE => NONE,
-            behind => self.references[behind].next_in_ledger,
-        };
+        let is_last = self.conversations[conversation].tail == behind;
+        let next_in_ledger = if is_last { NONE } else { self.references[behind].next_in_ledger };
         let slot = self.references.insert(Reference {
             turn,
             conversation,
@@ -134,7 +132,7 @@ impl Table {
             NONE => row.head = slot,
             behind => self.references[behind].next_in_ledger = slot,
         }
-        if row.tail == behind {
+        if is_last {
             row.tail = slot;
         }
         self.refer(slot, checkpoint);

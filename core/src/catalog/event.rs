@@ -5,7 +5,6 @@ use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
 use super::collect::PICKS;
-use super::receipt::Receipt;
 use super::{Catalog, DeleteWork, FollowUp, Prepare, Role};
 use crate::few::Few;
 use crate::id::{
@@ -174,7 +173,7 @@ impl Catalog {
             }
             Event::Decided { op, fingerprint, change } => {
                 let answer = self.apply_change(*op, change);
-                self.keep_receipt(*op, *fingerprint, answer);
+                self.keep_receipt(*op, *fingerprint, &answer);
                 Some(answer)
             }
             Event::FollowedUp(follow_up) => {
@@ -214,12 +213,12 @@ impl Catalog {
         })
     }
 
-    fn keep_receipt(&mut self, op: OpId, fingerprint: u64, answer: Result<Outcome, Rejection>) {
+    fn keep_receipt(&mut self, op: OpId, fingerprint: u64, answer: &Result<Outcome, Rejection>) {
         // An operator that retired itself has nobody left to keep it for.
         if let Some(owner) = self.table.owner(op.owner) {
             let window = self.table.job.limits.unanswered;
-            let receipt = Receipt { sequence: op.sequence, fingerprint, answer };
-            self.table.owners[owner].receipts.keep(receipt, window);
+            let receipts = &mut self.table.owners[owner].receipts;
+            receipts.keep(op.sequence, fingerprint, answer, window);
         }
     }
 }

@@ -101,8 +101,10 @@ impl Catalog {
             Err(rejection) => Decision::Answer(Err(rejection)),
             Ok(Admission::Answered(answer)) => Decision::Answer(answer),
             Ok(Admission::New(sender, fingerprint)) => {
-                let ruling = self.rule(&sender, command);
-                let change = ruling.unwrap_or_else(Change::Refused);
+                let change = match self.rule(&sender, command) {
+                    Ok(change) => change,
+                    Err(rejection) => Change::Refused(rejection),
+                };
                 Decision::Event(Event::Decided { op, fingerprint, change })
             }
         }

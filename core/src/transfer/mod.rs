@@ -276,8 +276,9 @@ impl Transfer {
         }
     }
 
-    /// The manifest that [`Step::Describe`] asked for; false, and nothing changed, when it has not
-    /// the candidate's digest, or not all shards of this load.
+    /// The manifest that [`Step::Describe`] asked for; false, and nothing changed, when it is of
+    /// another position, or has not all shards of this load. One whose digest differs from the
+    /// pinned checkpoint's is a miss.
     pub fn described(&mut self, manifest: &Manifest) -> bool {
         match &mut self.0 {
             Flow::Save(_) => false,

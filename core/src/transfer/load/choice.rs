@@ -17,7 +17,8 @@ use crate::transfer::{Miss, Plan, Step, check_shards};
 #[derive(Clone, Debug)]
 pub struct Candidate {
     pub(super) endpoint: EndpointId,
-    digest: ManifestDigest,
+    /// None when it is planned only once it is chosen.
+    digest: Option<ManifestDigest>,
     pub(super) manifest: Option<Arc<Manifest>>,
 }
 
@@ -26,13 +27,14 @@ impl Candidate {
     #[must_use]
     pub fn planned(manifest: Arc<Manifest>) -> Self {
         let (endpoint, digest) = (manifest.endpoint().id(), manifest.digest());
-        Self { endpoint, digest, manifest: Some(manifest) }
+        Self { endpoint, digest: Some(digest), manifest: Some(manifest) }
     }
 
-    /// A position whose manifest is given when it is chosen; see [`Step::Describe`].
+    /// A position that is planned only when it is chosen; see [`Step::Describe`]. So a look-up may
+    /// name every position of a long conversation, at the cost of one plan.
     #[must_use]
-    pub const fn described_later(endpoint: EndpointId, digest: ManifestDigest) -> Self {
-        Self { endpoint, digest, manifest: None }
+    pub const fn described_later(endpoint: EndpointId) -> Self {
+        Self { endpoint, digest: None, manifest: None }
     }
 }
 
@@ -91,11 +93,11 @@ impl Load {
         u32::try_from(row).ok()
     }
 
-    /// The candidate that a pinned checkpoint is, if the digests are equal.
+    /// The candidate that a pinned checkpoint is, unless the digests are known to differ.
     fn agreeing(&self, row: u32) -> Option<&Candidate> {
         let Pinned { checkpoint, digest } = self.rows.get(row as usize)?.pinned?;
         let candidate = self.candidate(checkpoint.endpoint)?;
-        (candidate.digest == digest).then_some(candidate)
+        candidate.digest.is_none_or(|planned| planned == digest).then_some(candidate)
     }
 
     fn candidate(&self, endpoint: EndpointId) -> Option<&Candidate> {
@@ -146,12 +148,20 @@ impl Load {
             }
             return;
         }
+        let own = self.rows.get(row as usize).and_then(|row| row.pinned);
+        let own = own.and_then(|pinned| self.candidate(pinned.checkpoint.endpoint));
+        let own = own.and_then(|candidate| candidate.manifest.clone());
+        self.mismatch(row, own);
+    }
+
+    /// What is pinned is not what this worker planned: a miss, explained if that is wanted.
+    fn mismatch(&mut self, row: u32, own: Option<Arc<Manifest>>) {
         let pinned = self.rows.get(row as usize).and_then(|row| row.pinned);
         let Some(Pinned { checkpoint, .. }) = pinned else { return };
         self.halt(Miss::ManifestMismatch { checkpoint });
         if self.explains {
-            let turnstile = Turnstile::Due;
-            self.reading = Some(Reading { row, turnstile, began: false, stored: None });
+            let (turnstile, own) = (Turnstile::Due, own.map(Plan::new));
+            self.reading = Some(Reading { row, turnstile, began: false, own, stored: None });
         }
     }
 
@@ -159,13 +169,20 @@ impl Load {
         if self.stop.is_some() || self.describe == Turnstile::Open {
             return false;
         }
-        let agreeing = self.chosen.and_then(|row| self.agreeing(row));
-        let fits = agreeing.is_some_and(|candidate| candidate.digest == manifest.digest());
+        let Some(row) = self.chosen else { return false };
+        let pinned = self.rows.get(row as usize).and_then(|row| row.pinned);
+        let Some(Pinned { checkpoint, digest }) = pinned else { return false };
+        let fits = checkpoint.endpoint == manifest.endpoint().id();
         if !fits || check_shards(&self.shards, Some(manifest)).is_err() {
             return false;
         }
         self.describe = Turnstile::Open;
-        self.begin(manifest);
+        if manifest.digest() == digest {
+            self.begin(manifest);
+        } else {
+            self.chosen = None;
+            self.mismatch(row, Some(Arc::new(manifest.clone())));
+        }
         true
     }
 
@@ -185,10 +202,8 @@ impl Load {
 
     pub(in crate::transfer) fn differences(&self) -> Vec<Difference> {
         let explained = self.reading.as_ref().and_then(|reading| {
-            let stored = reading.stored.as_ref()?;
-            let pinned = self.rows.get(reading.row as usize)?.pinned?;
-            let own = self.candidate(pinned.checkpoint.endpoint)?.manifest.as_ref()?;
-            Some(own.explain(&stored.manifest))
+            let (own, stored) = (reading.own.as_ref()?, reading.stored.as_ref()?);
+            Some(own.manifest.explain(&stored.manifest))
         });
         explained.unwrap_or_default()
     }

@@ -43,6 +43,7 @@ struct Reading {
     row: u32,
     turnstile: Turnstile,
     began: bool,
+    own: Option<Plan>,
     stored: Option<Plan>,
 }
 

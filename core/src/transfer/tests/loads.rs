@@ -351,15 +351,30 @@ fn manifest_may_be_described_after_the_choice() {
     let mut rig = Rig::new();
     let checkpoint = rig.saved(&small(), 1);
     let endpoint = small().endpoint().id();
-    let candidates = vec![Candidate::described_later(endpoint, small().digest())];
+    let candidates = vec![Candidate::described_later(endpoint)];
     let mut load = Transfer::load(LoadRequest { candidates, ..wanted(&[&small()]) }).unwrap();
     assert!(!load.described(&small()));
     assert_eq!(rig.skip_asks(1, &mut load), Some(Step::Describe { endpoint }));
     assert_eq!(load.next_step(), None);
-    assert!(!load.described(&pair()));
+    assert!(!load.described(&planned(&examples::convolutions(), 3)));
     assert!(load.described(&small()) && !load.described(&small()));
     rig.drive(1, &mut load);
     assert_eq!(load.report(), Some(Ended::Restored { checkpoint }));
+}
+
+/// I15: a position that turns out to be planned otherwise is a miss, and its pin is let go.
+#[test]
+fn described_with_another_geometry_is_a_miss() {
+    let mut rig = Rig::new();
+    let checkpoint = rig.saved(&small(), 1);
+    let endpoint = small().endpoint().id();
+    let candidates = vec![Candidate::described_later(endpoint)];
+    let mut load = Transfer::load(LoadRequest { candidates, ..wanted(&[&small()]) }).unwrap();
+    assert_eq!(rig.skip_asks(1, &mut load), Some(Step::Describe { endpoint }));
+    assert!(load.described(&other_geometry(&small())));
+    rig.drive(1, &mut load);
+    assert_eq!(load.report(), Some(Ended::Missed(Miss::ManifestMismatch { checkpoint })));
+    assert_eq!(rig.engine.catalog().gauges().pins, 0);
 }
 
 /// A part stored once is read by every rank that holds it, and so are the manifests of both.

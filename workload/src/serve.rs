@@ -1,20 +1,25 @@
 //! One worker serves one request: restore the longest kept prefix, prefill, save, publish.
 //!
-//! The bytes really move between the worker's memory and the store, and every restored byte is
-//! compared with what the model computes for that position: what a restore adopts is judged from
-//! outside.
+//! The order and the evidence are the transfers'; this is their host. The bytes really move between
+//! the worker's memory and the store, and every adopted byte is compared with what the model
+//! computes for that position: what a restore adopts is judged from outside.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use pinfold_core::catalog::{Command, Prepare, Shape};
 use pinfold_core::id::{
-    AttemptId, ChainValue, CheckpointId, ConversationId, Key, ObjectId, PinId, ShardIndex, TurnId,
+    AttemptId, ChainValue, CheckpointId, ConversationId, EndpointId, Key, ObjectId, ShardIndex,
+    TurnId,
 };
 use pinfold_core::manifest::{Manifest, ObjectName};
 use pinfold_core::object::{Digest, TRAILER_BYTES, seal, verify};
-use pinfold_core::outcome::{Evidence, Loss, LostObject, Outcome, Pinned, Rejection, TurnKey};
-use pinfold_core::plan::Move;
+use pinfold_core::outcome::{Rejection, TurnKey};
+use pinfold_core::plan::Piece;
 use pinfold_core::policy::Genesis;
+use pinfold_core::transfer::{
+    Candidate, CheckAnswer, Completion, Ended, GetAnswer, LoadRequest, Miss, Publication,
+    Published, PutAnswer, SaveRequest, Step, Transfer, TransferError,
+};
 use pinfold_host::store::{GetOutcome, ObjectStore, Presence, PutOutcome};
 
 use crate::fleet::{Owner, OwnerError};
@@ -22,6 +27,8 @@ use crate::model::{Memory, Model, ModelError};
 
 /// The positions that one look-up asks for.
 const CANDIDATES: usize = 256;
+/// The only shard of the model.
+const SHARD: ShardIndex = ShardIndex(0);
 
 /// One turn to serve.
 #[derive(Clone, Debug)]
@@ -48,21 +55,21 @@ impl Turn {
 /// What became of a turn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Served {
-    /// Blocks of the restored prefix; none when nothing was kept.
+    /// Blocks of the restored prefix; none when nothing was adopted.
     pub restored_blocks: Option<u32>,
     /// A pinned checkpoint could not be restored.
     pub restore_failed: bool,
-    /// Restored bytes that are not what the model computes: must never be.
+    /// Adopted bytes that are not what the model computes: must never be.
     pub wrong_bytes: u64,
     /// The checkpoint that the turn now refers to.
     pub published: Option<CheckpointId>,
     /// The turn that expired with the publication.
     pub expired: Option<TurnKey>,
-    /// The checkpoint was kept already, and nothing was written.
+    /// The position was kept already, and nothing was written.
     pub already: bool,
-    /// Private bytes written, and shared bytes put.
+    /// Private bytes that were put and confirmed.
     pub private_bytes: u64,
-    /// Shared pages put, in bytes; most are there already.
+    /// Shared pages that were put, in bytes; most are there already.
     pub shared_bytes: u64,
 }
 
@@ -75,14 +82,15 @@ pub enum ServeError {
     /// The model cannot be described.
     #[error(transparent)]
     Model(#[from] ModelError),
+    /// A transfer cannot be made.
+    #[error(transparent)]
+    Transfer(#[from] TransferError),
     /// The catalog refused what it never should have here.
-    #[error("the catalog refused {verb}: {rejection}")]
-    Refused {
-        /// The verb.
-        verb: &'static str,
-        /// Its answer.
-        rejection: Rejection,
-    },
+    #[error("the catalog refused: {0}")]
+    Refused(Rejection),
+    /// A transfer asks for what a lone worker cannot do.
+    #[error("a transfer waits for what a lone worker cannot do: this is a fault of pinfold")]
+    Stuck,
 }
 
 /// A worker: an owner with memory and a store.
@@ -91,6 +99,16 @@ pub struct Worker {
     model: Arc<Model>,
     store: Arc<dyn ObjectStore>,
     job: Genesis,
+}
+
+/// What one transfer moves: which memory holds which object.
+struct Freight {
+    memory: Memory,
+    pieces: BTreeMap<ObjectName, Vec<Piece>>,
+    /// The manifest's own bytes, which are object 0.
+    manifest: Vec<u8>,
+    private_bytes: u64,
+    shared_bytes: u64,
 }
 
 impl Worker {
@@ -108,273 +126,296 @@ impl Worker {
         let mut served = Served::default();
         let mut memory = self.restore(turn, &mut served)?;
         self.model.prefill(&turn.chain, &mut memory);
-        self.save(turn, &memory, &mut served)?;
+        self.save(turn, memory, &mut served)?;
         Ok(served)
     }
 
-    /// Prepares a turn's checkpoint, puts its first private object, and stops there, as a process
-    /// does that is killed.
-    ///
-    /// # Errors
-    /// [`ServeError`] when the catalog is gone.
-    pub fn begin_and_vanish(&mut self, turn: &Turn) -> Result<(), ServeError> {
-        let manifest = self.manifest(turn, turn.chain.len())?;
-        let mut memory = self.model.memory(turn.chain.len());
-        self.model.prefill(&turn.chain, &mut memory);
-        if let Ok(Outcome::Prepared { checkpoint, .. }) = self.prepare(turn, &manifest)? {
-            let moves = self.model.moves(&manifest, &memory).map_err(ModelError::from)?;
-            let private = moves.iter().find(|one| matches!(one.object, ObjectName::Private(_)));
-            if let Some(one) = private {
-                self.put(checkpoint, one, &memory);
+    /// The longest kept prefix of a turn, in memory with room for all of it.
+    fn restore(&mut self, turn: &Turn, served: &mut Served) -> Result<Memory, ServeError> {
+        let endpoints = self.model.endpoints(&turn.chain, CANDIDATES);
+        let candidates = endpoints.iter().copied().map(Candidate::described_later).collect();
+        let mut load = Transfer::load(LoadRequest {
+            candidates,
+            limit: 1,
+            shards: vec![SHARD],
+            has_peers: false,
+            explains: false,
+        })?;
+        // Bytes go into memory that nobody has adopted; all of it is adopted, or nothing.
+        let mut freight = Freight::empty(self.model.memory(turn.chain.len()));
+        let mut adopted = None;
+        while let Some(step) = load.next_step() {
+            match step {
+                Step::Describe { endpoint } => {
+                    let manifest = self.plan(turn, &endpoints, endpoint)?;
+                    freight.fill(&self.model, &manifest)?;
+                    load.described(&manifest);
+                    adopted = Some(manifest);
+                }
+                Step::Adopt { .. } => {
+                    served.restored_blocks = adopted
+                        .as_ref()
+                        .and_then(|manifest| u32::try_from(manifest.chain().len()).ok());
+                }
+                step => self.do_step(&mut load, step, &mut freight)?,
             }
         }
-        Ok(())
+        match load.report() {
+            Some(Ended::Restored { .. }) => {}
+            Some(Ended::Missed(miss)) => {
+                served.restore_failed = !matches!(miss, Miss::NothingPinned);
+                return Ok(self.model.memory(turn.chain.len()));
+            }
+            _ => return Err(ServeError::Stuck),
+        }
+        if let Some(manifest) = adopted {
+            served.wrong_bytes = self.wrong_bytes(turn, &manifest, &freight)?;
+        }
+        Ok(freight.memory)
     }
 
-    fn manifest(&self, turn: &Turn, blocks: usize) -> Result<Manifest, ServeError> {
+    /// The manifest of one of the turn's positions, which stand longest first.
+    fn plan(
+        &self,
+        turn: &Turn,
+        endpoints: &[EndpointId],
+        endpoint: EndpointId,
+    ) -> Result<Manifest, ServeError> {
+        let place = endpoints.iter().position(|there| *there == endpoint);
+        let blocks = turn.chain.len() - place.ok_or(ServeError::Stuck)?;
         Ok(self.model.manifest(&turn.chain, blocks).map_err(ModelError::from)?)
     }
 
-    fn key(&self, checkpoint: CheckpointId, object: ObjectId) -> Key {
-        let Genesis { namespace, epoch, .. } = &self.job;
-        Key { namespace: namespace.clone(), epoch: *epoch, checkpoint, object }
-    }
-
-    /// Memory for the turn, with the longest kept prefix in it.
-    fn restore(&mut self, turn: &Turn, served: &mut Served) -> Result<Memory, ServeError> {
-        let candidates = self.model.endpoints(&turn.chain, CANDIDATES);
-        let memory = self.model.memory(turn.chain.len());
-        let answer = self.owner.ask(Command::Pin { candidates: candidates.clone(), limit: 1 })?;
-        let (op, answers) = match answer {
-            Ok(Outcome::Pinned(answers)) => (self.owner.last_op(), answers),
-            Ok(_) => return Err(OwnerError::Unexpected.into()),
-            Err(rejection) => return Err(ServeError::Refused { verb: "Pin", rejection }),
-        };
-        let Some(pinned) = answers.first() else { return Ok(memory) };
-        let pin = PinId { op, place: 0 };
-        let place = candidates.iter().position(|id| *id == pinned.checkpoint.endpoint);
-        let blocks = turn.chain.len() - place.unwrap_or(turn.chain.len());
-        let manifest = self.manifest(turn, blocks)?;
-        // Bytes go into memory that nobody has adopted; all of it is adopted, or nothing.
-        let mut fresh = self.model.memory(turn.chain.len());
-        let loaded = self.load(&manifest, pinned, &mut fresh)?;
-        let evidence = match loaded {
-            Ok(()) => Evidence::QuiescedSuccess,
-            Err(lost) => {
-                if let Some((object, why)) = lost {
-                    let checkpoint = pinned.checkpoint;
-                    self.ask("Lost", Command::Lost { checkpoint, object, why })?;
-                }
-                Evidence::QuiescedFailure
-            }
-        };
-        self.ask("Settle", Command::Settle { pin, shard: None, evidence })?;
-        if loaded.is_err() {
-            served.restore_failed = true;
-            return Ok(memory);
-        }
-        served.restored_blocks = u32::try_from(blocks).ok();
-        served.wrong_bytes = self.wrong_bytes(turn, &manifest, &fresh)?;
-        Ok(fresh)
-    }
-
-    /// Moves a checkpoint's bytes into fresh memory and verifies them; or says what was lost.
-    fn load(
-        &self,
-        manifest: &Manifest,
-        pinned: &Pinned,
-        fresh: &mut Memory,
-    ) -> Result<Result<(), Option<(LostObject, Loss)>>, ServeError> {
-        if manifest.digest() != pinned.digest {
-            return Ok(Err(None));
-        }
-        let moves = self.model.moves(manifest, fresh).map_err(ModelError::from)?;
-        let mut shared = 0;
-        for one in &moves {
-            let (key, trailer, object) = match one.object {
-                ObjectName::Private(id) => {
-                    let key = self.key(pinned.checkpoint, id);
-                    (key.to_string(), TRAILER_BYTES, LostObject::Private(id))
-                }
-                ObjectName::Shared(name) => {
-                    shared += 1;
-                    let key = name.key(&self.job.namespace, &self.job.epoch);
-                    (key, 0, LostObject::Shared(shared - 1))
-                }
-            };
-            let bytes = one.payload_bytes + u64::from(trailer);
-            let mut read = vec![0; usize::try_from(bytes).unwrap_or(usize::MAX)];
-            let why = match self.store.get(&key, &mut read) {
-                GetOutcome::Read => None,
-                GetOutcome::Absent => Some(Loss::Absent),
-                GetOutcome::WrongSize { .. } => Some(Loss::WrongSize),
-                GetOutcome::Unreadable(_) => Some(Loss::Unreadable),
-                GetOutcome::Unknown(_) => return Ok(Err(None)),
-            };
-            if let Some(why) = why {
-                return Ok(Err(Some((object, why))));
-            }
-            let payload = match one.object {
-                ObjectName::Shared(_) => Ok(&read[..]),
-                ObjectName::Private(id) => verify(&self.key(pinned.checkpoint, id), &read),
-            };
-            let Ok(mut payload) = payload else {
-                return Ok(Err(Some((object, Loss::WrongBytes))));
-            };
-            for piece in &one.pieces {
-                let place = fresh.piece_mut(piece.address, piece.bytes);
-                let (now, rest) = payload.split_at(place.len());
-                place.copy_from_slice(now);
-                payload = rest;
-            }
-        }
-        Ok(Ok(()))
-    }
-
-    /// Bytes of a restored prefix that differ from what the model computes.
+    /// Adopted bytes that differ from what the model computes.
     fn wrong_bytes(
         &self,
         turn: &Turn,
         manifest: &Manifest,
-        restored: &Memory,
+        freight: &Freight,
     ) -> Result<u64, ServeError> {
         let blocks = manifest.chain().len();
         let mut expected = self.model.memory(turn.chain.len());
         self.model.prefill(&turn.chain[..blocks], &mut expected);
-        let moves = self.model.moves(manifest, restored).map_err(ModelError::from)?;
-        let pieces = moves.iter().flat_map(|one| &one.pieces);
+        let pieces = freight.pieces.values().flatten();
         let wrong = pieces.map(|piece| {
-            let left = restored.piece(piece.address, piece.bytes);
+            let left = freight.memory.piece(piece.address, piece.bytes);
             let right = expected.piece(piece.address, piece.bytes);
             left.iter().zip(right).filter(|(left, right)| left != right).count() as u64
         });
         Ok(wrong.sum())
     }
 
-    fn prepare(
-        &mut self,
-        turn: &Turn,
-        manifest: &Manifest,
-    ) -> Result<Result<Outcome, Rejection>, ServeError> {
-        let shape = Shape::new(manifest.shape()).map_err(Rejection::Malformed);
-        let shape =
-            shape.map_err(|rejection| ServeError::Refused { verb: "Prepare", rejection })?;
-        let prepare = Prepare {
-            attempt: turn.attempt,
-            endpoint: manifest.endpoint().id(),
-            digest: manifest.digest(),
-            shape,
-            shards: vec![ShardIndex(0)],
-        };
-        Ok(self.owner.ask(Command::Prepare(prepare))?)
-    }
-
-    fn save(
-        &mut self,
-        turn: &Turn,
-        memory: &Memory,
-        served: &mut Served,
-    ) -> Result<(), ServeError> {
-        let manifest = self.manifest(turn, turn.chain.len())?;
-        match self.prepare(turn, &manifest)? {
-            Ok(Outcome::Prepared { pin, checkpoint }) => {
-                let moves = self.model.moves(&manifest, memory).map_err(ModelError::from)?;
-                let stored = self.put_all(checkpoint, &manifest, &moves, memory, served);
-                let evidence =
-                    if stored { Evidence::QuiescedSuccess } else { Evidence::QuiescedFailure };
-                let shard = Some(ShardIndex(0));
-                self.ask("Settle", Command::Settle { pin, shard, evidence })?;
-                if stored {
-                    self.publish(pin, checkpoint, turn, served)?;
-                }
-                self.ask("Release", Command::Release { pin })?;
-            }
-            Ok(Outcome::AlreadyPublished { pin, checkpoint }) => {
-                served.already = true;
-                self.publish(pin, checkpoint, turn, served)?;
-                let evidence = Evidence::NotExposed;
-                self.ask("Settle", Command::Settle { pin, shard: None, evidence })?;
-            }
-            Ok(_) => return Err(OwnerError::Unexpected.into()),
-            // Somebody else saves this very position: the turn goes unsaved, as the host decides.
-            Err(Rejection::InFlight) => {}
-            Err(rejection) => return Err(ServeError::Refused { verb: "Prepare", rejection }),
+    fn save(&mut self, turn: &Turn, memory: Memory, served: &mut Served) -> Result<(), ServeError> {
+        let (mut save, mut freight) = self.begin_save(turn, memory)?;
+        while let Some(step) = save.next_step() {
+            self.do_step(&mut save, step, &mut freight)?;
         }
-        Ok(())
-    }
-
-    fn publish(
-        &mut self,
-        pin: PinId,
-        checkpoint: CheckpointId,
-        turn: &Turn,
-        served: &mut Served,
-    ) -> Result<(), ServeError> {
-        match self.owner.ask(Command::Publish { pin, turn: Some(turn.key) })? {
-            Ok(Outcome::Published { expired, .. }) => {
+        served.private_bytes = freight.private_bytes;
+        served.shared_bytes = freight.shared_bytes;
+        let (checkpoint, published) = match save.report() {
+            Some(Ended::Saved { checkpoint, published }) => (checkpoint, published),
+            Some(Ended::AlreadyPublished { checkpoint, published }) => {
+                served.already = true;
+                (checkpoint, published)
+            }
+            // Somebody else saves this very position, or the store failed: the turn goes unsaved.
+            Some(Ended::Skipped(Rejection::InFlight) | Ended::Failed { .. }) => return Ok(()),
+            Some(Ended::Skipped(rejection)) => return Err(ServeError::Refused(rejection)),
+            _ => return Err(ServeError::Stuck),
+        };
+        match published {
+            Published::Here { expired, .. } => {
                 served.published = Some(checkpoint);
                 served.expired = expired;
                 Ok(())
             }
-            Ok(_) => Err(OwnerError::Unexpected.into()),
-            Err(Rejection::TurnExpired | Rejection::Lost) => Ok(()),
-            Err(rejection) => Err(ServeError::Refused { verb: "Publish", rejection }),
+            Published::Refused(Rejection::TurnExpired | Rejection::Lost) => Ok(()),
+            Published::Refused(rejection) => Err(ServeError::Refused(rejection)),
+            Published::Elsewhere | Published::Withheld => Err(ServeError::Stuck),
         }
     }
 
-    /// Puts and confirms every object, the manifest last.
-    fn put_all(
+    fn begin_save(&self, turn: &Turn, memory: Memory) -> Result<(Transfer, Freight), ServeError> {
+        let manifest = self.model.manifest(&turn.chain, turn.chain.len());
+        let manifest = Arc::new(manifest.map_err(ModelError::from)?);
+        let mut freight = Freight::empty(memory);
+        freight.fill(&self.model, &manifest)?;
+        let save = Transfer::save(SaveRequest {
+            attempt: turn.attempt,
+            manifest,
+            shards: vec![SHARD],
+            publication: Publication::Turn(turn.key),
+            has_peers: false,
+        })?;
+        Ok((save, freight))
+    }
+
+    /// Begins a turn's save and stops after so many steps, as a process does that is killed.
+    ///
+    /// # Errors
+    /// [`ServeError`] when the catalog is gone.
+    pub fn begin_and_vanish(&mut self, turn: &Turn, steps: u32) -> Result<(), ServeError> {
+        let mut memory = self.model.memory(turn.chain.len());
+        self.model.prefill(&turn.chain, &mut memory);
+        let (mut save, mut freight) = self.begin_save(turn, memory)?;
+        for _ in 0..steps {
+            let Some(step) = save.next_step() else { break };
+            self.do_step(&mut save, step, &mut freight)?;
+        }
+        Ok(())
+    }
+
+    /// Does what any transfer asks of a lone worker, and reports it.
+    fn do_step(
+        &mut self,
+        transfer: &mut Transfer,
+        step: Step,
+        freight: &mut Freight,
+    ) -> Result<(), ServeError> {
+        match step {
+            Step::Ask(command) => {
+                let answer = self.owner.ask(command)?;
+                transfer.answered(self.owner.last_op(), answer);
+            }
+            Step::Put { object, .. } => {
+                let checkpoint = transfer.checkpoint().ok_or(ServeError::Stuck)?;
+                let answer = self.put(checkpoint, object, freight);
+                transfer.completed(object, Completion::Put { answer, retired: true });
+            }
+            Step::Get { object, bytes } => {
+                let checkpoint = transfer.checkpoint().ok_or(ServeError::Stuck)?;
+                let answer = self.get(checkpoint, object, bytes, freight);
+                transfer.completed(object, Completion::Got { answer, retired: true });
+            }
+            Step::Check { object, .. } => {
+                let checkpoint = transfer.checkpoint().ok_or(ServeError::Stuck)?;
+                let answer = match self.store.size(&self.key(checkpoint, object)) {
+                    Presence::Present { bytes } => CheckAnswer::Present { bytes },
+                    Presence::Absent => CheckAnswer::Absent,
+                    Presence::Unknown(_) => CheckAnswer::Unknown,
+                };
+                transfer.completed(object, Completion::Checked(answer));
+            }
+            Step::Agree { .. }
+            | Step::Wait
+            | Step::Choose
+            | Step::Describe { .. }
+            | Step::ReadManifest { .. }
+            | Step::Adopt { .. } => return Err(ServeError::Stuck),
+        }
+        Ok(())
+    }
+
+    fn private_key(&self, checkpoint: CheckpointId, object: ObjectId) -> Key {
+        let Genesis { namespace, epoch, .. } = &self.job;
+        Key { namespace: namespace.clone(), epoch: *epoch, checkpoint, object }
+    }
+
+    fn key(&self, checkpoint: CheckpointId, object: ObjectName) -> String {
+        match object {
+            ObjectName::Private(id) => self.private_key(checkpoint, id).to_string(),
+            ObjectName::Shared(name) => name.key(&self.job.namespace, &self.job.epoch),
+        }
+    }
+
+    fn put(
         &self,
         checkpoint: CheckpointId,
-        manifest: &Manifest,
-        moves: &[Move],
-        memory: &Memory,
-        served: &mut Served,
-    ) -> bool {
-        for one in moves {
-            let Some(bytes) = self.put(checkpoint, one, memory) else { return false };
-            match one.object {
-                ObjectName::Private(_) => served.private_bytes += bytes,
-                ObjectName::Shared(_) => served.shared_bytes += bytes,
-            }
-        }
-        let key = self.key(checkpoint, ObjectId { shard: ShardIndex(0), index: 0 });
-        let body = manifest.encode();
-        let trailer = seal(&key, body.len() as u64, Digest::of(body));
-        let key = key.to_string();
-        let stored =
-            self.confirm(&key, &self.store.put(&key, &[body, &trailer]), &[body, &trailer]);
-        served.private_bytes += stored.unwrap_or(0);
-        stored.is_some()
-    }
-
-    /// Puts one object from memory; its stored bytes when that is confirmed.
-    fn put(&self, checkpoint: CheckpointId, one: &Move, memory: &Memory) -> Option<u64> {
-        let pieces = one.pieces.iter().map(|piece| memory.piece(piece.address, piece.bytes));
-        let mut parts: Vec<&[u8]> = pieces.collect();
-        match one.object {
-            ObjectName::Shared(name) => {
-                let key = name.key(&self.job.namespace, &self.job.epoch);
-                self.confirm(&key, &self.store.put_shared(&key, &parts), &parts)
-            }
+        object: ObjectName,
+        freight: &mut Freight,
+    ) -> PutAnswer {
+        let mut parts = freight.parts(object);
+        let key = self.key(checkpoint, object);
+        let outcome = match object {
+            ObjectName::Shared(_) => self.store.put_shared(&key, &parts),
             ObjectName::Private(id) => {
-                let key = self.key(checkpoint, id);
-                let trailer = seal(&key, one.payload_bytes, Digest::of(&parts.concat()));
+                let payload = parts.concat();
+                let key = self.private_key(checkpoint, id);
+                let trailer = seal(&key, payload.len() as u64, Digest::of(&payload));
                 parts.push(&trailer);
-                let key = key.to_string();
-                self.confirm(&key, &self.store.put(&key, &parts), &parts)
+                let outcome = self.store.put(&key.to_string(), &parts);
+                freight.private_bytes += payload.len() as u64 + u64::from(TRAILER_BYTES);
+                return put_answer(&outcome);
             }
+        };
+        let bytes: usize = parts.iter().map(|part| part.len()).sum();
+        freight.shared_bytes += bytes as u64;
+        put_answer(&outcome)
+    }
+
+    fn get(
+        &self,
+        checkpoint: CheckpointId,
+        object: ObjectName,
+        bytes: u64,
+        freight: &mut Freight,
+    ) -> GetAnswer {
+        let Ok(length) = usize::try_from(bytes) else { return GetAnswer::NotStarted };
+        let mut read = vec![0; length];
+        match self.store.get(&self.key(checkpoint, object), &mut read) {
+            GetOutcome::Read => {}
+            GetOutcome::Absent => return GetAnswer::Absent,
+            GetOutcome::WrongSize { bytes } => {
+                return match object {
+                    ObjectName::Shared(_) => GetAnswer::Arrived { bytes },
+                    ObjectName::Private(_) => GetAnswer::Verified { bytes },
+                };
+            }
+            GetOutcome::Unreadable(_) => return GetAnswer::Unreadable,
+            GetOutcome::Unknown(_) => return GetAnswer::Failed,
+        }
+        let (payload, answer) = match object {
+            ObjectName::Shared(_) => (&read[..], GetAnswer::Arrived { bytes }),
+            ObjectName::Private(id) => match verify(&self.private_key(checkpoint, id), &read) {
+                Ok(payload) => (payload, GetAnswer::Verified { bytes }),
+                Err(_) => return GetAnswer::WrongBytes,
+            },
+        };
+        freight.scatter(object, payload);
+        answer
+    }
+}
+
+fn put_answer(outcome: &PutOutcome) -> PutAnswer {
+    match outcome {
+        PutOutcome::Stored => PutAnswer::Stored,
+        PutOutcome::Failed(_) | PutOutcome::Unknown(_) => PutAnswer::Failed,
+    }
+}
+
+impl Freight {
+    const fn empty(memory: Memory) -> Self {
+        Self {
+            memory,
+            pieces: BTreeMap::new(),
+            manifest: Vec::new(),
+            private_bytes: 0,
+            shared_bytes: 0,
         }
     }
 
-    /// Confirmed means: that one put answered ok, and then the size agreed.
-    fn confirm(&self, key: &str, put: &PutOutcome, parts: &[&[u8]]) -> Option<u64> {
-        let bytes: u64 = parts.iter().map(|part| part.len() as u64).sum();
-        let stored = *put == PutOutcome::Stored;
-        (stored && self.store.size(key) == Presence::Present { bytes }).then_some(bytes)
+    /// Plans where the objects of a checkpoint lie in the memory.
+    fn fill(&mut self, model: &Model, manifest: &Manifest) -> Result<(), ServeError> {
+        let moves = model.moves(manifest, &self.memory).map_err(ModelError::from)?;
+        self.pieces = moves.into_iter().map(|one| (one.object, one.pieces)).collect();
+        self.manifest = manifest.encode().to_vec();
+        Ok(())
     }
 
-    fn ask(&mut self, verb: &'static str, command: Command) -> Result<Outcome, ServeError> {
-        self.owner.ask(command)?.map_err(|rejection| ServeError::Refused { verb, rejection })
+    fn parts(&self, object: ObjectName) -> Vec<&[u8]> {
+        if object == ObjectName::Private(ObjectId { shard: SHARD, index: 0 }) {
+            return vec![&self.manifest];
+        }
+        let pieces = self.pieces.get(&object).into_iter().flatten();
+        pieces.map(|piece| self.memory.piece(piece.address, piece.bytes)).collect()
+    }
+
+    fn scatter(&mut self, object: ObjectName, mut payload: &[u8]) {
+        for piece in self.pieces.get(&object).into_iter().flatten() {
+            let place = self.memory.piece_mut(piece.address, piece.bytes);
+            let (now, rest) = payload.split_at(place.len().min(payload.len()));
+            place[..now.len()].copy_from_slice(now);
+            payload = rest;
+        }
     }
 }

@@ -28,6 +28,8 @@ use crate::trace::Trace;
 
 /// The replay's operator, as genesis names it.
 const OPERATOR: &str = "operator";
+/// After so many steps of a save a process vanishes: it has prepared, and put some objects.
+const VANISH_AFTER: u32 = 4;
 /// How many violations are worded in a report; all are counted.
 const WORDED: usize = 20;
 
@@ -286,7 +288,7 @@ impl<'a> Job<'a> {
             dead.push(identity);
             let Some(request) = self.schedule.take() else { break };
             if let Some(turn) = self.turn(request) {
-                worker.begin_and_vanish(&turn)?;
+                worker.begin_and_vanish(&turn, VANISH_AFTER)?;
             }
             self.schedule.give_back(request);
         }

@@ -1,10 +1,9 @@
 //! Runs every golden script below `scripts/`, and asks that together they observe every answer.
 //!
 //! `UPDATE_EXPECT=1` writes what was observed into the scripts: read the difference before you
-//! commit it. Scripts below `disputed/` show what the protocol asks for where the engine does
-//! something else; `disputed_scripts` runs them when it is asked to.
+//! commit it. The table of `docs/verbs.md` is what they observe, verb by verb.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -46,7 +45,7 @@ fn scripts() -> Vec<(String, String)> {
 fn judge(name: &str, text: &str, update: bool) -> Result<(), String> {
     let at = |line: usize, what: &str| format!("tests/scripts/{name}:{line}: {what}");
     let script = Script::read(text).map_err(|fault| at(fault.line, &fault.what))?;
-    let outputs = run(&script).map_err(|fault| at(fault.line, &fault.what))?;
+    let outputs = run(&script).map_err(|fault| at(fault.line, &fault.what))?.blocks;
     if let Some(place) = outputs.iter().position(Vec::is_empty) {
         return Err(at(script.blocks[place].expected_at, "this block observes nothing"));
     }
@@ -153,4 +152,63 @@ fn every_outcome_is_observed() {
         .filter(|name| !seen(name))
         .collect();
     assert!(missing.is_empty(), "no script observes {missing:?}");
+}
+
+/// Refusals that any command may meet: the checks that come before its own.
+const ANY: [&str; 8] = [
+    "Malformed",
+    "WrongEpoch",
+    "UnknownOwner",
+    "OpConflict",
+    "ReceiptForgotten",
+    "Fenced",
+    "StaleIncarnation",
+    "UnknownIncarnation",
+];
+
+/// The table of verbs, from what the scripts observe.
+fn verbs() -> String {
+    let mut rows: BTreeMap<String, (BTreeSet<String>, BTreeSet<String>)> = BTreeMap::new();
+    let mut any = BTreeSet::new();
+    for (name, text) in scripts() {
+        let script = Script::read(&text).expect("a good script");
+        let observed = run(&script).unwrap_or_else(|fault| panic!("{name}: {}", fault.what));
+        for (verb, answer, is_refusal) in observed.answers {
+            let (answers, refusals) = rows.entry(verb.clone()).or_default();
+            // The operator's verbs about owners name others than the sender.
+            let own = ["Register", "Fence", "Retire"].contains(&verb.as_str());
+            if !is_refusal {
+                answers.insert(answer);
+            } else if ANY.contains(&answer.as_str()) && !own {
+                any.insert(answer);
+            } else {
+                refusals.insert(answer);
+            }
+        }
+    }
+    let words = |names: &BTreeSet<String>| {
+        let names: Vec<_> = names.iter().map(|name| format!("`{name}`")).collect();
+        names.join(" ")
+    };
+    let mut table = String::from("| verb | answers | refusals |\n|---|---|---|\n");
+    for (verb, (answers, refusals)) in &rows {
+        table += &format!("| `{verb}` | {} | {} |\n", words(answers), words(refusals));
+    }
+    table + &format!("| any command | | {} |\n", words(&any))
+}
+
+/// `docs/verbs.md` says what the scripts observe: no more, no less.
+#[test]
+fn the_table_of_verbs_is_true() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/verbs.md");
+    let text = fs::read_to_string(&page).expect("docs/verbs.md");
+    let (before, rest) = text.split_once("<!-- verbs -->\n").expect("the mark of the table");
+    let (table, after) = rest.split_once("<!-- end of verbs -->").expect("the table's end");
+    let verbs = verbs();
+    if std::env::var_os("UPDATE_EXPECT").is_some() {
+        let text = format!("{before}<!-- verbs -->\n{verbs}<!-- end of verbs -->{after}");
+        fs::write(page, text).expect("a writable page");
+        return;
+    }
+    assert_eq!(table, verbs, "UPDATE_EXPECT=1 rewrites it");
 }

@@ -3,7 +3,7 @@
 //! After every line the engine recounts everything; after every block, replaying the durable
 //! records and reading back a snapshot must give the live state.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use pinfold_core::catalog::{Command, Shape};
 use pinfold_core::engine::{
@@ -55,24 +55,34 @@ pub(crate) struct World {
     pub(super) batch: Option<Batch>,
     holds: bool,
     pub(super) out: Vec<String>,
+    /// Every answer that was seen: the verb's name, the answer's, and whether it is a refusal.
+    answers: BTreeSet<(String, String, bool)>,
 }
 
-/// Runs all of a script; gives what was observed, block by block.
+/// What a script observed.
+pub(crate) struct Observed {
+    /// The lines of each block.
+    pub(crate) blocks: Vec<Vec<String>>,
+    /// Every answer: the verb's name, the answer's, and whether it is a refusal.
+    pub(crate) answers: BTreeSet<(String, String, bool)>,
+}
+
+/// Runs all of a script; gives what was observed.
 ///
 /// # Errors
 /// The fault names the line that cannot be run, or after which a promise is broken.
-pub(crate) fn run(script: &Script) -> Result<Vec<Vec<String>>, Fault> {
+pub(crate) fn run(script: &Script) -> Result<Observed, Fault> {
     let mut world = World::new(&script.job)?;
-    let mut outputs = Vec::new();
+    let mut blocks = Vec::new();
     for block in &script.blocks {
         for line in &block.commands {
             world.line(line)?;
             world.check(line)?;
         }
         world.check_journal(block.expected_at)?;
-        outputs.push(core::mem::take(&mut world.out));
+        blocks.push(core::mem::take(&mut world.out));
     }
-    Ok(outputs)
+    Ok(Observed { blocks, answers: world.answers })
 }
 
 impl World {
@@ -101,6 +111,7 @@ impl World {
             batch: None,
             holds: false,
             out: Vec::new(),
+            answers: BTreeSet::new(),
         };
         world.sync(1)?;
         for name in owners.iter().flat_map(|(_, names)| names.split(',')) {
@@ -371,6 +382,13 @@ impl World {
             }
             Ok(_) | Err(_) => {}
         }
+        let verb = asked.command.as_ref().map(|(_, command)| format!("{command:?}"));
+        let verb = variant_name(&verb.unwrap_or_else(|| "Register".into()));
+        let name = match answer {
+            Ok(outcome) => variant_name(&format!("{outcome:?}")),
+            Err(rejection) => variant_name(&format!("{rejection:?}")),
+        };
+        self.answers.insert((verb, name, answer.is_err()));
         let op = asked.command.as_ref().map(|(op, _)| *op);
         self.out.push(format!("{} -> {}", asked.label, self.names.show_answer(op, answer)));
     }
@@ -382,4 +400,9 @@ impl World {
             self.names.bind_pin(name, pin);
         }
     }
+}
+
+/// The first word of a value's debug text: the name of its variant.
+fn variant_name(text: &str) -> String {
+    text.chars().take_while(char::is_ascii_alphanumeric).collect()
 }

@@ -176,7 +176,7 @@ impl Limits {
 }
 
 /// How a job begins: the first record of every journal.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Genesis {
     /// The job's namespace.
     pub namespace: Namespace,

@@ -20,7 +20,7 @@ use crate::outcome::{DeleteOutcome, Evidence};
 use crate::policy::Genesis;
 
 /// Everything a catalog knows, in logical order.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Snapshot {
     job: Genesis,
     generation: Generation,
@@ -44,7 +44,7 @@ pub struct Snapshot {
     queue: Vec<DisposalRow>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 struct OwnerRow {
     id: OwnerId,
     role: Role,
@@ -54,14 +54,14 @@ struct OwnerRow {
     receipts: Vec<Receipt>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 struct LifeRow {
     owner: OwnerId,
     number: Incarnation,
     fenced: bool,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 struct CheckpointRow {
     id: CheckpointId,
     attempt: AttemptId,
@@ -74,14 +74,14 @@ struct CheckpointRow {
     claims: Option<Vec<(ClaimantRow, Option<Evidence>)>>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 enum ClaimantRow {
     Nobody,
     Pin(PinId),
     Ended,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 struct PinRow {
     id: PinId,
     checkpoint: CheckpointId,
@@ -90,7 +90,7 @@ struct PinRow {
     load_in_doubt: bool,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 struct ConversationRow {
     id: ConversationId,
     forgotten: bool,
@@ -99,7 +99,7 @@ struct ConversationRow {
     expired: Vec<TurnId>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 struct DisposalRow {
     checkpoint: CheckpointId,
     cursor: u32,
@@ -182,6 +182,12 @@ impl PartialEq for Catalog {
 }
 
 impl Eq for Catalog {}
+
+impl core::hash::Hash for Catalog {
+    fn hash<H: core::hash::Hasher>(&self, state: &mut H) {
+        self.snapshot().hash(state);
+    }
+}
 
 fn owner_rows(table: &Table) -> Vec<OwnerRow> {
     let row = |slot| {

@@ -133,6 +133,9 @@ impl Default for Limits {
     }
 }
 
+/// The most rows of one kind that a catalog's tables can hold.
+pub const MAX_ROWS: u32 = (1 << 31) - 1;
+
 /// The most answers that a `Pin` may give, whatever the limits say.
 pub const MAX_ANSWERS: u32 = 8;
 
@@ -165,8 +168,8 @@ impl Limits {
         let fits = self.answers <= MAX_ANSWERS
             && self.shards <= 65_536
             && self.generations_per_endpoint <= MAX_GENERATIONS
-            && self.expired_turns <= crate::catalog::MAX_ROWS
-            && self.conversations <= crate::catalog::MAX_ROWS;
+            && self.expired_turns <= MAX_ROWS
+            && self.conversations <= MAX_ROWS;
         if fits {
             Ok(())
         } else {

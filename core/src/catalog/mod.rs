@@ -47,9 +47,6 @@ use crate::id::{Epoch, Incarnation, OpId};
 use crate::outcome::{Limit, Malformed, Outcome, Rejection};
 use crate::policy::{Gauges, Genesis};
 
-/// The most rows of one kind that the tables can hold.
-pub const MAX_ROWS: u32 = (1 << 31) - 1;
-
 /// What [`Catalog::decide`] makes of an input.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decision {

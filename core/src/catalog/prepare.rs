@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 
 use super::shape::Shape;
 use super::slab::{NONE, Slot};
-use super::table::{Claimant, Holds, Stage};
+use super::table::{Claimant, Holds, NewCheckpoint, Stage};
 use super::{Catalog, Change, Ruling, Sender};
 use crate::id::{
     AttemptId, CheckpointId, EndpointId, Generation, ManifestDigest, OpId, PinId, ShardIndex,
@@ -199,7 +199,8 @@ impl Catalog {
         self.table.generation = generation;
         let id = CheckpointId { endpoint: prepare.endpoint, generation };
         let Prepare { attempt, digest, shape, .. } = prepare;
-        self.table.add_checkpoint(id, *attempt, *digest, shape);
+        let new = NewCheckpoint { id, attempt: *attempt, digest: *digest };
+        self.table.add_checkpoint(new, shape);
         self.apply_joined(op, id, &prepare.shards)
     }
 

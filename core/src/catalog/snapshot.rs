@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::receipt::Receipt;
 use super::slab::{NONE, Slot};
-use super::table::{Claim, Claimant, Holds, Stage, Table, Unscoped};
+use super::table::{Claim, Claimant, Holds, NewCheckpoint, Stage, Table, Unscoped};
 use super::{Catalog, Role, Shape};
 use crate::id::{
     AttemptId, CheckpointId, ConversationId, Generation, Incarnation, ManifestDigest, OwnerId,
@@ -354,9 +354,10 @@ fn restore_checkpoints(table: &mut Table, snapshot: &Snapshot) -> Result<(), Inc
         {
             return Err(Inconsistent { what: "an endpoint with too many checkpoints" });
         }
+        let new = NewCheckpoint { id: row.id, attempt: row.attempt, digest: row.digest };
         match row.claims {
-            Some(_) => table.add_checkpoint(row.id, row.attempt, row.digest, &row.shape),
-            None => table.restore_checkpoint(row.id, row.attempt, row.digest, &row.shape),
+            Some(_) => table.add_checkpoint(new, &row.shape),
+            None => table.restore_checkpoint(new, &row.shape),
         };
     }
     Ok(())

@@ -10,6 +10,14 @@ use crate::catalog::slab::{NONE, Slot};
 use crate::id::{AttemptId, CheckpointId, EndpointId, ManifestDigest};
 use crate::outcome::{DeleteOutcome, Evidence};
 
+/// What a record begins with, beside its shape.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NewCheckpoint {
+    pub(crate) id: CheckpointId,
+    pub(crate) attempt: AttemptId,
+    pub(crate) digest: ManifestDigest,
+}
+
 impl Table {
     pub(crate) fn checkpoint(&self, id: CheckpointId) -> Option<Slot> {
         self.endpoint_index
@@ -29,13 +37,7 @@ impl Table {
     }
 
     /// A new record with an empty assembly; the caller pins it at once.
-    pub(crate) fn add_checkpoint(
-        &mut self,
-        id: CheckpointId,
-        attempt: AttemptId,
-        digest: ManifestDigest,
-        shape: &Shape,
-    ) -> Slot {
+    pub(crate) fn add_checkpoint(&mut self, new: NewCheckpoint, shape: &Shape) -> Slot {
         let assembly = match self.assemblies.reuse() {
             Some(slot) => slot,
             None => self.assemblies.push(Assembly::default()),
@@ -46,19 +48,13 @@ impl Table {
         row.missing = u32::try_from(shards).unwrap_or(u32::MAX);
         let free = Claim { by: Claimant::Nobody, evidence: None, next: NONE };
         row.shards.resize(shards, free);
-        let slot = self.insert_checkpoint(id, attempt, digest, shape);
+        let slot = self.insert_checkpoint(new, shape);
         self.checkpoints[slot].link = assembly;
         slot
     }
 
-    fn insert_checkpoint(
-        &mut self,
-        id: CheckpointId,
-        attempt: AttemptId,
-        digest: ManifestDigest,
-        shape: &Shape,
-    ) -> Slot {
-        let CheckpointId { endpoint, generation } = id;
+    fn insert_checkpoint(&mut self, new: NewCheckpoint, shape: &Shape) -> Slot {
+        let NewCheckpoint { id: CheckpointId { endpoint, generation }, attempt, digest } = new;
         let shape = self.shapes.hold(shape);
         self.counters.bytes += self.shapes.bytes(shape);
         let slot = self.checkpoints.insert(Checkpoint {
@@ -83,14 +79,8 @@ impl Table {
     }
 
     /// Puts back a record in a given stage, without any holder: for reading a snapshot.
-    pub(crate) fn restore_checkpoint(
-        &mut self,
-        id: CheckpointId,
-        attempt: AttemptId,
-        digest: ManifestDigest,
-        shape: &Shape,
-    ) -> Slot {
-        let slot = self.insert_checkpoint(id, attempt, digest, shape);
+    pub(crate) fn restore_checkpoint(&mut self, new: NewCheckpoint, shape: &Shape) -> Slot {
+        let slot = self.insert_checkpoint(new, shape);
         self.checkpoints[slot].stage = Stage::Whole;
         slot
     }

@@ -8,6 +8,8 @@ mod owners;
 mod pins;
 mod turns;
 
+pub(crate) use checkpoints::NewCheckpoint;
+
 use alloc::vec::Vec;
 
 use super::index::{Index, hash_id, hash_with};

@@ -155,7 +155,8 @@ impl Shapes {
         row.users -= 1;
         if row.users == 0 {
             let hash = row.shape.hash();
-            self.index.remove(hash, slot);
+            let rows = &self.rows;
+            self.index.remove(hash, slot, |slot| rows[slot].shape.hash());
             self.rows.remove(slot);
         }
     }

@@ -131,8 +131,11 @@ impl Table {
         let row = self.checkpoints[slot];
         self.counters.bytes -= self.shapes.bytes(row.shape);
         self.shapes.release(row.shape);
-        self.endpoint_index.remove(hash_id(row.endpoint.as_bytes()), slot);
-        self.attempt_index.remove(hash_id(row.attempt.as_bytes()), slot);
+        let rows = &self.checkpoints;
+        let hash_of = |slot| hash_id(rows[slot].endpoint.as_bytes());
+        self.endpoint_index.remove(hash_id(row.endpoint.as_bytes()), slot, hash_of);
+        let hash_of = |slot| hash_id(rows[slot].attempt.as_bytes());
+        self.attempt_index.remove(hash_id(row.attempt.as_bytes()), slot, hash_of);
         self.checkpoints.remove(slot);
     }
 

@@ -10,7 +10,7 @@ mod turns;
 
 use alloc::vec::Vec;
 
-use super::index::{Index, hash_id, hash_words, low};
+use super::index::{Index, hash_id, hash_with};
 use super::list::{Ends, Links};
 use super::receipt::Receipts;
 use super::shape::Shapes;
@@ -155,6 +155,13 @@ impl Pin {
 
     pub(crate) const fn is_doubted(&self) -> bool {
         self.is_unsettled() && (self.doubted || self.load_in_doubt || self.in_doubt > 0)
+    }
+
+    /// Its bytes while it is unsettled, and while it is doubted.
+    const fn bytes_open(&self) -> [u64; 2] {
+        let unsettled = if self.is_unsettled() { self.bytes } else { 0 };
+        let doubted = if self.is_doubted() { self.bytes } else { 0 };
+        [unsettled, doubted]
     }
 }
 
@@ -377,11 +384,10 @@ impl Table {
 
 fn pin_hash(id: PinId) -> u64 {
     let OpId { owner, incarnation, sequence } = id.op;
-    let owner = u128::from_le_bytes(*owner.as_bytes());
-    let place = hash_words(sequence, u64::from(id.place));
-    hash_words(low(owner) ^ incarnation.0, low(owner >> 64) ^ place)
+    let place = u64::from(id.place) << 56;
+    hash_with(hash_with(hash_id(owner.as_bytes()), incarnation.0), sequence ^ place)
 }
 
 fn turn_hash(conversation: Slot, turn: TurnId) -> u64 {
-    hash_words(hash_id(turn.as_bytes()), u64::from(conversation))
+    hash_with(hash_id(turn.as_bytes()), u64::from(conversation))
 }

@@ -35,8 +35,8 @@ impl Table {
         if current != NONE {
             self.lives.remove(current);
         }
-        let hash = hash_id(self.owners[slot].id.as_bytes());
-        self.owner_index.remove(hash, slot);
+        let hash_of = |slot| hash_id(self.owners[slot].id.as_bytes());
+        self.owner_index.remove(hash_of(slot), slot, hash_of);
         self.owners[slot].fenced = Vec::new();
         self.owners[slot].receipts = Receipts::default();
         self.owners.remove(slot);

@@ -62,16 +62,18 @@ impl Table {
         let mut index = core::mem::replace(&mut self.pin_index, Index::new());
         index.insert(pin_hash(id), slot, |slot| pin_hash(self.pin_id(slot)));
         self.pin_index = index;
-        self.count_pin(slot, true);
+        self.recount_pin(life, [0, 0], self.pins[slot].bytes_open());
         slot
     }
 
     /// Ends a pin. A prepared checkpoint without a pin has failed; an unheld one joins the queue.
     pub(crate) fn end_pin(&mut self, slot: Slot) {
-        self.count_pin(slot, false);
         let id = self.pin_id(slot);
-        self.pin_index.remove(pin_hash(id), slot);
+        let mut index = core::mem::replace(&mut self.pin_index, Index::new());
+        index.remove(pin_hash(id), slot, |slot| pin_hash(self.pin_id(slot)));
+        self.pin_index = index;
         let pin = self.pins[slot];
+        self.recount_pin(pin.life, pin.bytes_open(), [0, 0]);
         let head = &mut self.checkpoints[pin.checkpoint].pins;
         list::unlink(&mut self.pins, head, slot, |pin| &mut pin.of_checkpoint);
         let head = &mut self.lives[pin.life].pins;
@@ -93,23 +95,22 @@ impl Table {
 
     /// Changes a pin and keeps the sums of doubt true.
     pub(crate) fn change_pin(&mut self, slot: Slot, change: impl FnOnce(&mut Pin)) {
-        self.count_pin(slot, false);
-        change(&mut self.pins[slot]);
-        self.count_pin(slot, true);
+        let row = &mut self.pins[slot];
+        let (life, before) = (row.life, row.bytes_open());
+        change(row);
+        let after = row.bytes_open();
+        self.recount_pin(life, before, after);
     }
 
-    fn count_pin(&mut self, slot: Slot, add: bool) {
-        let pin = self.pins[slot];
-        let unsettled = if pin.is_unsettled() { pin.bytes } else { 0 };
-        let doubted = if pin.is_doubted() { pin.bytes } else { 0 };
-        self.change_life(pin.life, |life| {
-            if add {
-                life.bytes_unsettled += unsettled;
-                life.bytes_doubted += doubted;
-            } else {
-                life.bytes_unsettled -= unsettled;
-                life.bytes_doubted -= doubted;
-            }
+    /// Takes the bytes that a pin stood for, all and doubted ones, from its incarnation's, and adds
+    /// those that it stands for now.
+    fn recount_pin(&mut self, life: Slot, before: [u64; 2], after: [u64; 2]) {
+        if before == after {
+            return;
+        }
+        self.change_life(life, |life| {
+            life.bytes_unsettled = life.bytes_unsettled - before[0] + after[0];
+            life.bytes_doubted = life.bytes_doubted - before[1] + after[1];
         });
     }
 

@@ -117,10 +117,8 @@ impl Table {
         checkpoint: Slot,
         behind: Slot,
     ) -> Slot {
-        let next_in_ledger = match behind {
-            NONE => NONE,
-            behind => self.references[behind].next_in_ledger,
-        };
+        let is_last = self.conversations[conversation].tail == behind;
+        let next_in_ledger = if is_last { NONE } else { self.references[behind].next_in_ledger };
         let slot = self.references.insert(Reference {
             turn,
             conversation,
@@ -134,7 +132,7 @@ impl Table {
             NONE => row.head = slot,
             behind => self.references[behind].next_in_ledger = slot,
         }
-        if row.tail == behind {
+        if is_last {
             row.tail = slot;
         }
         self.refer(slot, checkpoint);
@@ -230,7 +228,6 @@ impl Table {
             return;
         }
         let turn = self.references[first].turn;
-        self.turn_index.remove(turn_hash(conversation, turn), first);
         self.turns.unlink(&mut self.references, first, |row| &mut row.in_job);
         let mut slot = first;
         while slot != NONE && self.references[slot].turn == turn {
@@ -246,16 +243,22 @@ impl Table {
         }
         self.conversations[conversation].turns -= 1;
         self.counters.turns -= 1;
-        self.remember_expired(conversation, turn);
+        let slot = self.add_expired(conversation, turn);
+        self.turn_index.replace(turn_hash(conversation, turn), first, slot | EXPIRED);
     }
 
     pub(crate) fn remember_expired(&mut self, conversation: Slot, turn: TurnId) {
+        let slot = self.add_expired(conversation, turn);
+        self.index_turn(slot | EXPIRED);
+    }
+
+    fn add_expired(&mut self, conversation: Slot, turn: TurnId) -> Slot {
         let row = &mut self.conversations[conversation];
         let next = row.expired;
         let slot = self.expired.insert(Expired { turn, conversation, next });
         row.expired = slot;
         row.expired_count += 1;
-        self.index_turn(slot | EXPIRED);
+        slot
     }
 
     /// Drops up to `most` identities of a forgotten conversation's expired turns: the conversation
@@ -267,7 +270,12 @@ impl Table {
                 return;
             }
             let Expired { turn, next, .. } = self.expired[slot];
-            self.turn_index.remove(turn_hash(conversation, turn), slot | EXPIRED);
+            let mut index = core::mem::replace(&mut self.turn_index, Index::new());
+            index.remove(turn_hash(conversation, turn), slot | EXPIRED, |entry| {
+                let (conversation, turn) = self.turn_at(entry);
+                turn_hash(conversation, turn)
+            });
+            self.turn_index = index;
             self.expired.remove(slot);
             let row = &mut self.conversations[conversation];
             row.expired = next;

@@ -39,7 +39,7 @@ pub use shape::{Shape, ShardShape};
 pub use snapshot::{Inconsistent, Snapshot};
 
 use collect::PICKS;
-use receipt::{Fingerprint, Known, Receipt};
+use receipt::{Fingerprint, Known};
 use slab::Slot;
 use table::Table;
 
@@ -348,8 +348,10 @@ impl Catalog {
             Err(rejection) => Decision::Answer(Err(rejection)),
             Ok(Admission::Answered(answer)) => Decision::Answer(answer),
             Ok(Admission::New(sender, fingerprint)) => {
-                let ruling = self.rule(&sender, command);
-                let change = ruling.unwrap_or_else(Change::Refused);
+                let change = match self.rule(&sender, command) {
+                    Ok(change) => change,
+                    Err(rejection) => Change::Refused(rejection),
+                };
                 Decision::Event(Event::Decided { op, fingerprint, change })
             }
         }
@@ -464,7 +466,7 @@ impl Catalog {
             }
             Event::Decided { op, fingerprint, change } => {
                 let answer = self.apply_change(*op, change);
-                self.keep_receipt(*op, *fingerprint, answer);
+                self.keep_receipt(*op, *fingerprint, &answer);
                 Some(answer)
             }
             Event::FollowedUp(follow_up) => {
@@ -549,12 +551,12 @@ impl Catalog {
         })
     }
 
-    fn keep_receipt(&mut self, op: OpId, fingerprint: u64, answer: Result<Outcome, Rejection>) {
+    fn keep_receipt(&mut self, op: OpId, fingerprint: u64, answer: &Result<Outcome, Rejection>) {
         // An operator that retired itself has nobody left to keep it for.
         if let Some(owner) = self.table.owner(op.owner) {
             let window = self.table.job.limits.unanswered;
-            let receipt = Receipt { sequence: op.sequence, fingerprint, answer };
-            self.table.owners[owner].receipts.keep(receipt, window);
+            let receipts = &mut self.table.owners[owner].receipts;
+            receipts.keep(op.sequence, fingerprint, answer, window);
         }
     }
 

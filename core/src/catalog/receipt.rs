@@ -7,7 +7,10 @@
 use alloc::vec::Vec;
 
 use super::index::hash_words;
-use crate::outcome::{Outcome, Rejection};
+use super::slab::{NONE, Slot};
+use crate::few::Few;
+use crate::id::{CheckpointId, Incarnation, PinId};
+use crate::outcome::{Evidence, Outcome, Pinned, Rejection, TurnKey};
 
 /// What was decided about one command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
@@ -18,14 +21,67 @@ pub(crate) struct Receipt {
 }
 
 /// The receipts of an owner's current incarnation.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Receipts {
     highest: u64,
     /// A receipt stands at its sequence modulo W; an older one gives way.
-    ring: Vec<Option<Receipt>>,
+    ring: Vec<Kept>,
+    /// What `Pin` answered: most receipts are without, so it stands aside.
+    answers: Vec<Answer>,
+    /// The first of the answers whose receipt has given way; their places are used again.
+    free: Slot,
+}
+
+/// One receipt, in a fifth of the room that any answer needs.
+#[derive(Clone, Copy, Debug)]
+struct Kept {
+    /// 0 for none.
+    sequence: u64,
+    fingerprint: u64,
+    answer: Result<Brief, Rejection>,
+}
+
+impl Kept {
+    const NONE: Self = Self { sequence: 0, fingerprint: 0, answer: Ok(Brief::Released) };
+}
+
+/// One answer of a `Pin`, and the next one of the same `Pin`.
+#[derive(Clone, Copy, Debug)]
+struct Answer {
+    pinned: Pinned,
+    next: Slot,
+}
+
+/// An [`Outcome`] whose list stands aside.
+#[derive(Clone, Copy, Debug)]
+enum Brief {
+    Registered(Incarnation),
+    Prepared(PinId, CheckpointId),
+    AlreadyPublished(PinId, CheckpointId),
+    /// The first answer.
+    Pinned(Slot),
+    Settled(Evidence),
+    Released,
+    Published(Option<TurnKey>, bool),
+    Lost,
+    Doubted,
+    Collected(u32, bool),
+    Deleted(u32),
+    Configured,
+    Forgotten,
+    Dropped,
+    Fenced(u32),
+    Retired,
+}
+
+impl Default for Receipts {
+    fn default() -> Self {
+        Self { highest: 0, ring: Vec::new(), answers: Vec::new(), free: NONE }
+    }
 }
 
 /// What the receipts know of an operation.
+#[expect(clippy::large_enum_variant, reason = "an answer lives in place: no verb allocates")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Known {
     /// Not decided yet.
@@ -48,7 +104,7 @@ impl Receipts {
         match self.receipt(sequence, window) {
             None => Ok(Known::New),
             Some(receipt) if receipt.fingerprint == fingerprint => {
-                Ok(Known::Answered(receipt.answer))
+                Ok(Known::Answered(receipt.answer.map(|brief| self.whole(brief))))
             }
             Some(_) => Err(Rejection::OpConflict),
         }
@@ -59,40 +115,138 @@ impl Receipts {
         self.is_forgotten(sequence, window) || self.receipt(sequence, window).is_some()
     }
 
-    pub(crate) fn keep(&mut self, receipt: Receipt, window: u32) {
-        self.highest = self.highest.max(receipt.sequence);
-        let place = place(receipt.sequence, window);
+    pub(crate) fn keep(
+        &mut self,
+        sequence: u64,
+        fingerprint: u64,
+        answer: &Result<Outcome, Rejection>,
+        window: u32,
+    ) {
+        self.highest = self.highest.max(sequence);
+        let place = place(sequence, window);
         if place >= self.ring.len() {
-            self.ring.resize(place + 1, None);
+            self.ring.resize(place + 1, Kept::NONE);
         }
-        self.ring[place] = Some(receipt);
+        self.forget_answers(place);
+        let answer = match answer {
+            Ok(outcome) => Ok(self.shorten(outcome)),
+            Err(rejection) => Err(*rejection),
+        };
+        self.ring[place] = Kept { sequence, fingerprint, answer };
+    }
+
+    fn forget_answers(&mut self, place: usize) {
+        let Ok(Brief::Pinned(first)) = self.ring[place].answer else { return };
+        let mut slot = first;
+        while slot != NONE {
+            let next = core::mem::replace(&mut self.answers[slot as usize].next, self.free);
+            self.free = slot;
+            slot = next;
+        }
+    }
+
+    fn add_answer(&mut self, answer: Answer) -> Slot {
+        let slot = self.free;
+        if slot == NONE {
+            if self.answers.is_empty() {
+                // Room for as many as single answers fill a common window with.
+                self.answers.reserve_exact(64);
+            }
+            self.answers.push(answer);
+            return u32::try_from(self.answers.len() - 1).unwrap_or(NONE);
+        }
+        self.free = self.answers[slot as usize].next;
+        self.answers[slot as usize] = answer;
+        slot
+    }
+
+    fn shorten(&mut self, outcome: &Outcome) -> Brief {
+        match *outcome {
+            Outcome::Registered { incarnation } => Brief::Registered(incarnation),
+            Outcome::Prepared { pin, checkpoint } => Brief::Prepared(pin, checkpoint),
+            Outcome::AlreadyPublished { pin, checkpoint } => {
+                Brief::AlreadyPublished(pin, checkpoint)
+            }
+            Outcome::Pinned(ref answers) => {
+                let step =
+                    |next, pinned: &Pinned| self.add_answer(Answer { pinned: *pinned, next });
+                Brief::Pinned(answers.iter().rev().fold(NONE, step))
+            }
+            Outcome::Settled { evidence } => Brief::Settled(evidence),
+            Outcome::Released => Brief::Released,
+            Outcome::Published { expired, follow_ups } => Brief::Published(expired, follow_ups),
+            Outcome::Lost => Brief::Lost,
+            Outcome::Doubted => Brief::Doubted,
+            Outcome::Collected { objects, more } => Brief::Collected(objects, more),
+            Outcome::Deleted { left } => Brief::Deleted(left),
+            Outcome::Configured => Brief::Configured,
+            Outcome::Forgotten => Brief::Forgotten,
+            Outcome::Dropped => Brief::Dropped,
+            Outcome::Fenced { pins } => Brief::Fenced(pins),
+            Outcome::Retired => Brief::Retired,
+        }
+    }
+
+    fn whole(&self, brief: Brief) -> Outcome {
+        match brief {
+            Brief::Registered(incarnation) => Outcome::Registered { incarnation },
+            Brief::Prepared(pin, checkpoint) => Outcome::Prepared { pin, checkpoint },
+            Brief::AlreadyPublished(pin, checkpoint) => {
+                Outcome::AlreadyPublished { pin, checkpoint }
+            }
+            Brief::Pinned(first) => {
+                let mut answers = Few::new();
+                let mut slot = first;
+                while slot != NONE && answers.push(self.answers[slot as usize].pinned) {
+                    slot = self.answers[slot as usize].next;
+                }
+                Outcome::Pinned(answers)
+            }
+            Brief::Settled(evidence) => Outcome::Settled { evidence },
+            Brief::Released => Outcome::Released,
+            Brief::Published(expired, follow_ups) => Outcome::Published { expired, follow_ups },
+            Brief::Lost => Outcome::Lost,
+            Brief::Doubted => Outcome::Doubted,
+            Brief::Collected(objects, more) => Outcome::Collected { objects, more },
+            Brief::Deleted(left) => Outcome::Deleted { left },
+            Brief::Configured => Outcome::Configured,
+            Brief::Forgotten => Outcome::Forgotten,
+            Brief::Dropped => Outcome::Dropped,
+            Brief::Fenced(pins) => Outcome::Fenced { pins },
+            Brief::Retired => Outcome::Retired,
+        }
     }
 
     /// Forgets all of them; the room stays.
     pub(crate) fn clear(&mut self) {
         self.highest = 0;
         self.ring.clear();
+        self.answers.clear();
+        self.free = NONE;
     }
 
     /// The receipts that can still be asked for, by ascending sequence.
-    pub(crate) fn kept(&self, window: u32) -> impl Iterator<Item = &Receipt> {
+    pub(crate) fn kept(&self, window: u32) -> impl Iterator<Item = Receipt> {
         let first = self.highest.saturating_sub(u64::from(window)) + 1;
-        (first..=self.highest).filter_map(move |sequence| self.receipt(sequence, window))
+        (first..=self.highest).filter_map(move |sequence| {
+            let Kept { sequence, fingerprint, answer } = *self.receipt(sequence, window)?;
+            let answer = answer.map(|brief| self.whole(brief));
+            Some(Receipt { sequence, fingerprint, answer })
+        })
     }
 
     fn is_forgotten(&self, sequence: u64, window: u32) -> bool {
         sequence <= self.highest.saturating_sub(u64::from(window))
     }
 
-    fn receipt(&self, sequence: u64, window: u32) -> Option<&Receipt> {
-        let there = self.ring.get(place(sequence, window))?.as_ref()?;
-        (there.sequence == sequence).then_some(there)
+    fn receipt(&self, sequence: u64, window: u32) -> Option<&Kept> {
+        let there = self.ring.get(place(sequence, window))?;
+        (there.sequence == sequence && sequence > 0).then_some(there)
     }
 }
 
 fn place(sequence: u64, window: u32) -> usize {
-    // Smaller than the window, which is a u32.
-    (sequence % u64::from(window.max(1))) as usize
+    usize::try_from(sequence % u64::from(window.max(1))).unwrap_or(usize::MAX)
 }
 
 /// A 64-bit digest of a command's content, fed word by word.
@@ -127,16 +281,12 @@ impl Fingerprint {
 mod tests {
     use super::*;
 
-    fn receipt(sequence: u64) -> Receipt {
-        Receipt { sequence, fingerprint: sequence * 7, answer: Ok(Outcome::Released) }
-    }
-
     /// Protocol 6: the last W receipts are kept, out of order too; what is below is forgotten.
     #[test]
     fn the_last_w_are_kept_and_older_ones_are_refused() {
         let mut receipts = Receipts::default();
         for sequence in [1, 3, 2, 5] {
-            receipts.keep(receipt(sequence), 4);
+            receipts.keep(sequence, sequence * 7, &Ok(Outcome::Released), 4);
         }
         let known = |sequence| receipts.look_up(sequence, sequence * 7, 4);
         assert_eq!(known(1), Err(Rejection::ReceiptForgotten));

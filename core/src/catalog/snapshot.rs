@@ -193,7 +193,7 @@ fn owner_rows(table: &Table) -> Vec<OwnerRow> {
             start: owner.start,
             current: table.current(slot),
             fenced: owner.fenced.clone(),
-            receipts: owner.receipts.kept(window).copied().collect(),
+            receipts: owner.receipts.kept(window).collect(),
         }
     };
     let mut rows: Vec<_> = table.owners.slots().map(row).collect();
@@ -317,7 +317,7 @@ fn restore_owners(
         owner.start = row.start;
         owner.fenced.clone_from(&row.fenced);
         for receipt in &row.receipts {
-            owner.receipts.keep(*receipt, window);
+            owner.receipts.keep(receipt.sequence, receipt.fingerprint, &receipt.answer, window);
         }
     }
     let mut lives = BTreeMap::new();

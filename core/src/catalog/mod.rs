@@ -650,8 +650,8 @@ fn fingerprint(command: &Command) -> u64 {
             let mut print = Fingerprint::of(1)
                 .bytes_16(prepare.attempt.as_bytes())
                 .bytes_16(prepare.endpoint.as_bytes());
-            for part in prepare.digest.as_bytes().chunks_exact(8) {
-                print = part.iter().fold(print, |print, byte| print.word(u64::from(*byte)));
+            for half in prepare.digest.as_bytes().as_chunks::<16>().0 {
+                print = print.bytes_16(half);
             }
             for shard in prepare.shape.shards() {
                 print = print.word(u64::from(shard.objects)).word(shard.bytes);

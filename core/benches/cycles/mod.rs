@@ -4,6 +4,8 @@
 //! load's pin and settle, and the collection and deletion of the checkpoint that the new turn
 //! expired. Commands are built here, as a host builds them: their vectors are never the verb's own.
 
+#![allow(clippy::cast_possible_truncation, reason = "all numbers of a load are small")]
+
 use pinfold_core::catalog::{
     Catalog, Change, Command, Decision, Event, PROTOCOL_VERSION, Prepare, Register, Role, Shape,
     ShardShape,
@@ -16,12 +18,12 @@ use pinfold_core::outcome::{DeleteOutcome, Evidence, TurnKey};
 use pinfold_core::policy::{Genesis, Limits, Policy};
 
 /// Live turns of a conversation, each with a checkpoint of its own.
-pub const TURNS: u32 = 8;
+pub(crate) const TURNS: u32 = 8;
 /// The verbs of a whole cycle, in order; the first [`SAVE`] of them keep one more checkpoint.
-pub const VERBS: [&str; 8] =
+pub(crate) const VERBS: [&str; 8] =
     ["prepare", "settle", "publish", "release", "pin", "settle load", "collect", "deleted"];
 /// How many verbs keep a checkpoint.
-pub const SAVE: usize = 4;
+pub(crate) const SAVE: usize = 4;
 
 /// Workers that take turns.
 const WORKERS: u64 = 16;
@@ -42,16 +44,16 @@ enum Tag {
 }
 
 /// A command with its operation.
-pub type Step = (OpId, Command);
+pub(crate) type Step = (OpId, Command);
 
 /// The commands of one turn, in the order of [`VERBS`].
-pub struct Cycle {
-    pub steps: [Step; VERBS.len()],
+pub(crate) struct Cycle {
+    pub(crate) steps: [Step; VERBS.len()],
 }
 
 /// How checkpoints of a load look.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Geometry {
+pub(crate) enum Geometry {
     /// A few shapes, shared by all checkpoints, of this many shards.
     Shared(u32),
     /// Each checkpoint has a shape of its own, of this many shards.
@@ -59,7 +61,7 @@ pub enum Geometry {
 }
 
 /// What the workers have sent so far, and so what they send next.
-pub struct Load {
+pub(crate) struct Load {
     geometry: Geometry,
     shapes: Vec<Shape>,
     /// The highest sequence number of each worker.
@@ -72,7 +74,7 @@ pub struct Load {
 
 impl Load {
     /// A catalog with its workers registered, and the load that nothing was sent of yet.
-    pub fn new(retained: u32, geometry: Geometry) -> (Catalog, Self) {
+    pub(crate) fn new(retained: u32, geometry: Geometry) -> (Catalog, Self) {
         let policy = Policy { turns: TURNS, ..Policy::default() };
         let genesis = Genesis {
             namespace: "bench".parse().expect("a namespace"),
@@ -112,13 +114,13 @@ impl Load {
     }
 
     /// How many checkpoints are retained once the load is full.
-    pub fn retained(&self) -> u64 {
+    pub(crate) fn retained(&self) -> u64 {
         self.published.len() as u64 * u64::from(TURNS)
     }
 
     /// Calls `keep` with cycles, of which only the [`SAVE`] first steps are meant, until every
     /// conversation has all its turns. The conversations come turn by turn in a scattered order.
-    pub fn fill(&mut self, mut keep: impl FnMut(Cycle)) {
+    pub(crate) fn fill(&mut self, mut keep: impl FnMut(Cycle)) {
         let conversations = self.published.len() as u64;
         let stride = coprime(conversations * 61 / 100 + 1, conversations);
         for turn in 0..u64::from(TURNS) {
@@ -130,7 +132,7 @@ impl Load {
     }
 
     /// A cycle of any conversation.
-    pub fn next_cycle(&mut self) -> Cycle {
+    pub(crate) fn next_cycle(&mut self) -> Cycle {
         let conversation = self.below(self.published.len() as u64);
         self.cycle(conversation)
     }
@@ -224,19 +226,19 @@ impl Load {
 }
 
 /// The epoch of every load.
-pub fn epoch() -> Epoch {
+pub(crate) fn epoch() -> Epoch {
     Epoch::from_u128(0xe)
 }
 
 /// Names the checkpoint in a `Deleted` that was built before anybody knew which one it would be.
-pub fn name_deleted(command: &mut Command, deletable: Option<CheckpointId>) {
+pub(crate) fn name_deleted(command: &mut Command, deletable: Option<CheckpointId>) {
     if let (Command::Deleted { checkpoint, .. }, Some(id)) = (command, deletable) {
         *checkpoint = id;
     }
 }
 
 /// Decides a command. A load is made of commands that are never refused.
-pub fn decide(catalog: &Catalog, op: OpId, command: Command) -> Event {
+pub(crate) fn decide(catalog: &Catalog, op: OpId, command: Command) -> Event {
     match catalog.decide(epoch(), op, command) {
         Decision::Event(event) => event,
         Decision::Answer(answer) => panic!("answered: {answer:?}"),
@@ -244,7 +246,7 @@ pub fn decide(catalog: &Catalog, op: OpId, command: Command) -> Event {
 }
 
 /// Applies an event, and says which checkpoint it handed out for deletion, if one.
-pub fn apply(catalog: &mut Catalog, event: &Event) -> Option<CheckpointId> {
+pub(crate) fn apply(catalog: &mut Catalog, event: &Event) -> Option<CheckpointId> {
     match catalog.apply(event) {
         Some(Ok(_)) => {}
         answer => panic!("refused: {answer:?} of {event:?}"),
@@ -258,7 +260,7 @@ pub fn apply(catalog: &mut Catalog, event: &Event) -> Option<CheckpointId> {
 }
 
 /// Takes the first `steps` steps of a cycle.
-pub fn run(catalog: &mut Catalog, cycle: Cycle, steps: usize) {
+pub(crate) fn run(catalog: &mut Catalog, cycle: Cycle, steps: usize) {
     let mut deletable = None;
     for (op, mut command) in cycle.steps.into_iter().take(steps) {
         name_deleted(&mut command, deletable);

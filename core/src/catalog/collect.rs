@@ -16,7 +16,7 @@ use crate::id::{CheckpointId, Generation, Key, ObjectId};
 use crate::outcome::{DeleteOutcome, Field, Malformed, Outcome, Problem, Rejection};
 
 /// The most pieces of work in one event.
-pub(super) const PICKS: usize = 16;
+pub(super) const PICKS: usize = 6;
 
 /// The most outcomes in one `Deleted`: an event has a bounded size.
 const MAX_OUTCOMES: usize = 65_536;

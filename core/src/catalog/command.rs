@@ -241,10 +241,11 @@ fn configure_words(policy: &Policy, limits: &Limits) -> Fingerprint {
 
 fn prepare_words(prepare: &Prepare) -> Fingerprint {
     let Prepare { attempt, endpoint, digest, shape, shards } = prepare;
+    let halves = digest.as_bytes().as_chunks::<16>().0;
     let print = Fingerprint::of(1).bytes_16(attempt.as_bytes()).bytes_16(endpoint.as_bytes());
-    let bytes = digest.as_bytes().iter().map(|byte| u64::from(*byte));
+    let print = halves.iter().fold(print, Fingerprint::bytes_16);
     let shape_words = shape.shards().iter().flat_map(|row| [u64::from(row.objects), row.bytes]);
     let shard_words = shards.iter().map(|shard| u64::from(shard.0));
-    let words = bytes.chain([shape.shards().len() as u64]).chain(shape_words);
+    let words = [shape.shards().len() as u64].into_iter().chain(shape_words);
     words.chain(shard_words).fold(print, Fingerprint::word)
 }

@@ -451,6 +451,66 @@ mod tests {
         }
     }
 
+    /// Whatever is added, replaced and removed, also where hundreds share a few homes, exactly what
+    /// should be there is found: crowded entries stand as far from home as entries ever do.
+    #[test]
+    fn crowded_homes_lose_nothing() {
+        for homes in [1, 3, 40, 1_000] {
+            // Neighbouring homes, so that their entries displace each other.
+            let hash_of = |slot: Slot| {
+                let home = u64::from(slot % homes);
+                hash_words(home, 1) << 40 | home << 24 | 0x8000_0000
+            };
+            let mut index = Index::new();
+            let mut model: Vec<Slot> = Vec::new();
+            let mut random = u64::from(homes);
+            let mut unused = 0;
+            for _ in 0..6_000 {
+                random = hash_words(random, 5);
+                let room = homes as usize * 100;
+                let place = (random >> 8) as usize % model.len().max(1);
+                if model.len() < room.min(2_000) && random % 8 < 5 {
+                    index.insert(hash_of(unused), unused, hash_of);
+                    model.push(unused);
+                    unused += 1;
+                } else if random % 8 == 5 && !model.is_empty() {
+                    let new = unused - unused % homes + homes + model[place] % homes;
+                    assert!(index.replace(hash_of(new), model[place], new));
+                    model[place] = new;
+                    unused = new + 1;
+                } else if !model.is_empty() {
+                    let slot = model.swap_remove(place);
+                    assert!(index.remove(hash_of(slot), slot, hash_of));
+                    assert_eq!(index.find(hash_of(slot), |there| there == slot), None);
+                }
+                assert_eq!(index.len() as usize, model.len());
+            }
+            for slot in &model {
+                assert_eq!(index.find(hash_of(*slot), |there| there == *slot), Some(*slot));
+            }
+            let mut found: Vec<Slot> = index.segments.iter().flat_map(Segment::slots).collect();
+            found.sort_unstable();
+            model.sort_unstable();
+            assert_eq!(found, model, "{homes} homes");
+        }
+    }
+
+    /// Marks fall with distance, keep it, and are never the empty one.
+    #[test]
+    fn marks_keep_the_distance() {
+        for hash in (0..=255_u64).map(|byte| byte << 40) {
+            for distance in 0..=FAR {
+                let mark = mark(hash, distance);
+                assert!(mark > 0 && mark <= mark_from(distance));
+                assert_eq!(far(mark), distance);
+                if distance < FAR {
+                    assert_eq!(farther(mark), super::mark(hash, distance + 1));
+                    assert_eq!(nearer(farther(mark), || hash), mark);
+                }
+            }
+        }
+    }
+
     /// Several rows of one identity are all found.
     #[test]
     fn same_identity_gives_every_row() {

@@ -6,7 +6,7 @@
 
 use alloc::vec::Vec;
 
-use super::index::hash_words;
+use super::index::{hash_with, hash_words};
 use super::slab::{NONE, Slot};
 use crate::few::Few;
 use crate::id::{CheckpointId, Incarnation, PinId};
@@ -264,7 +264,7 @@ impl Fingerprint {
     }
 
     pub(crate) fn word(self, word: u64) -> Self {
-        Self(hash_words(self.0, word))
+        Self(hash_with(self.0, word))
     }
 
     pub(crate) fn bytes_16(self, bytes: &[u8; 16]) -> Self {

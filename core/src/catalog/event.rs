@@ -5,7 +5,8 @@ use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
 use super::collect::PICKS;
-use super::{Catalog, DeleteWork, FollowUp, Prepare, Role};
+use super::slab::NONE;
+use super::{Catalog, DeleteWork, FollowUp, Prepare, Role, Sender};
 use crate::few::Few;
 use crate::id::{
     CheckpointId, ConversationId, Generation, Incarnation, ObjectId, OpId, OwnerId, PinId,
@@ -172,8 +173,9 @@ impl Catalog {
                 Some(Ok(Outcome::Registered { incarnation: *incarnation }))
             }
             Event::Decided { op, fingerprint, change } => {
-                let answer = self.apply_change(*op, change);
-                self.keep_receipt(*op, *fingerprint, &answer);
+                let sender = self.sender_of(*op)?;
+                let answer = self.apply_change(&sender, *op, change);
+                self.keep_receipt(&sender, *op, *fingerprint, &answer);
                 Some(answer)
             }
             Event::FollowedUp(follow_up) => {
@@ -183,17 +185,24 @@ impl Catalog {
         }
     }
 
-    fn apply_change(&mut self, op: OpId, change: &Change) -> Result<Outcome, Rejection> {
+    fn apply_change(
+        &mut self,
+        sender: &Sender,
+        op: OpId,
+        change: &Change,
+    ) -> Result<Outcome, Rejection> {
         Ok(match change {
             Change::Refused(rejection) => return Err(*rejection),
             Change::Prepared { prepare, generation } => {
-                self.apply_prepared(op, prepare, *generation)
+                self.apply_prepared(sender, op, prepare, *generation)
             }
-            Change::Joined { checkpoint, shards } => self.apply_joined(op, *checkpoint, shards),
+            Change::Joined { checkpoint, shards } => {
+                self.apply_joined(sender, op, *checkpoint, shards)
+            }
             Change::AlreadyPublished { checkpoint } => {
-                self.apply_already_published(op, *checkpoint)
+                self.apply_already_published(sender, op, *checkpoint)
             }
-            Change::Pinned { checkpoints } => self.apply_pinned(op, checkpoints),
+            Change::Pinned { checkpoints } => self.apply_pinned(sender, op, checkpoints),
             Change::Settled { pin, shard, evidence } => self.apply_settled(*pin, *shard, *evidence),
             Change::Released { pin } => self.apply_released(*pin),
             Change::Published { checkpoint, turn, expired } => {
@@ -213,12 +222,26 @@ impl Catalog {
         })
     }
 
-    fn keep_receipt(&mut self, op: OpId, fingerprint: u64, answer: &Result<Outcome, Rejection>) {
+    /// The rows of an admitted operation's sender: its incarnation is the current one.
+    fn sender_of(&self, op: OpId) -> Option<Sender> {
+        let owner = self.table.owner(op.owner)?;
+        let life = self.table.owners[owner].current;
+        (life != NONE).then_some(Sender { owner, life })
+    }
+
+    fn keep_receipt(
+        &mut self,
+        sender: &Sender,
+        op: OpId,
+        fingerprint: u64,
+        answer: &Result<Outcome, Rejection>,
+    ) {
         // An operator that retired itself has nobody left to keep it for.
-        if let Some(owner) = self.table.owner(op.owner) {
-            let window = self.table.job.limits.unanswered;
-            let receipts = &mut self.table.owners[owner].receipts;
-            receipts.keep(op.sequence, fingerprint, answer, window);
+        if *answer == Ok(Outcome::Retired) && self.table.owner(op.owner).is_none() {
+            return;
         }
+        let window = self.table.job.limits.unanswered;
+        let receipts = &mut self.table.owners[sender.owner].receipts;
+        receipts.keep(op.sequence, fingerprint, answer, window);
     }
 }

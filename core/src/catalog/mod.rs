@@ -166,12 +166,6 @@ impl Catalog {
         }
     }
 
-    /// The incarnation's row of an operation that was admitted.
-    fn life_of(&self, op: OpId) -> Option<Slot> {
-        let owner = self.table.owner(op.owner)?;
-        self.table.life(owner, op.incarnation)
-    }
-
     fn check_limit(&self, limit: Limit, needed: u64) -> Result<(), Rejection> {
         let bound = self.bound(limit);
         if needed > bound { Err(Rejection::LimitExceeded { limit, bound, needed }) } else { Ok(()) }

@@ -85,11 +85,15 @@ impl Catalog {
         self.check_limit(Limit::BytesInDoubt, table.counters.bytes_in_doubt)
     }
 
-    pub(super) fn apply_pinned(&mut self, op: OpId, checkpoints: &[CheckpointId]) -> Outcome {
+    pub(super) fn apply_pinned(
+        &mut self,
+        sender: &Sender,
+        op: OpId,
+        checkpoints: &[CheckpointId],
+    ) -> Outcome {
         let mut answers = Few::new();
         for (id, place) in checkpoints.iter().zip(0_u8..) {
-            self.add_load_pin(PinId { op, place }, *id);
-            let slot = self.table.checkpoint(*id);
+            let slot = self.add_load_pin(sender, PinId { op, place }, *id);
             let digest = slot.map(|slot| self.table.checkpoints[slot].digest).unwrap_or_default();
             if !answers.push(Pinned { checkpoint: *id, digest }) {
                 break;
@@ -99,12 +103,15 @@ impl Catalog {
     }
 
     /// Takes a load pin on a whole checkpoint; one that waits in the queue is revived.
-    pub(super) fn add_load_pin(&mut self, pin: PinId, checkpoint: CheckpointId) {
-        let life = self.life_of(pin.op);
-        let slot = self.table.checkpoint(checkpoint);
-        if let (Some(life), Some(slot)) = (life, slot) {
-            self.table.add_pin(life, pin, slot, false);
-        }
+    pub(super) fn add_load_pin(
+        &mut self,
+        sender: &Sender,
+        pin: PinId,
+        checkpoint: CheckpointId,
+    ) -> Option<Slot> {
+        let slot = self.table.checkpoint(checkpoint)?;
+        self.table.add_pin(sender.life, pin, slot, false);
+        Some(slot)
     }
 
     /// The live pin of this id, or why there is none.

@@ -192,6 +192,7 @@ impl Catalog {
 
     pub(super) fn apply_prepared(
         &mut self,
+        sender: &Sender,
         op: OpId,
         prepare: &Prepare,
         generation: Generation,
@@ -201,18 +202,19 @@ impl Catalog {
         let Prepare { attempt, digest, shape, .. } = prepare;
         let new = NewCheckpoint { id, attempt: *attempt, digest: *digest };
         self.table.add_checkpoint(new, shape);
-        self.apply_joined(op, id, &prepare.shards)
+        self.apply_joined(sender, op, id, &prepare.shards)
     }
 
     pub(super) fn apply_joined(
         &mut self,
+        sender: &Sender,
         op: OpId,
         checkpoint: CheckpointId,
         shards: &[ShardIndex],
     ) -> Outcome {
         let pin = PinId { op, place: 0 };
-        if let (Some(life), Some(slot)) = (self.life_of(op), self.table.checkpoint(checkpoint)) {
-            let slot = self.table.add_pin(life, pin, slot, true);
+        if let Some(slot) = self.table.checkpoint(checkpoint) {
+            let slot = self.table.add_pin(sender.life, pin, slot, true);
             // From the last to the first, so that the pin's list of claims ascends.
             for shard in shards.iter().rev() {
                 self.table.claim(slot, shard.0);
@@ -223,11 +225,12 @@ impl Catalog {
 
     pub(super) fn apply_already_published(
         &mut self,
+        sender: &Sender,
         op: OpId,
         checkpoint: CheckpointId,
     ) -> Outcome {
         let pin = PinId { op, place: 0 };
-        self.add_load_pin(pin, checkpoint);
+        self.add_load_pin(sender, pin, checkpoint);
         Outcome::AlreadyPublished { pin, checkpoint }
     }
 }

@@ -19,7 +19,7 @@ use super::shape::Shapes;
 use super::slab::{NONE, Slab, Slot};
 use crate::id::{
     AttemptId, CheckpointId, ConversationId, EndpointId, Generation, Incarnation, ManifestDigest,
-    OpId, OwnerId, PinId, StartId, TurnId,
+    OwnerId, StartId, TurnId,
 };
 use crate::outcome::{DeleteOutcome, Evidence};
 use crate::policy::Genesis;
@@ -384,10 +384,9 @@ impl Table {
     }
 }
 
-fn pin_hash(id: PinId) -> u64 {
-    let OpId { owner, incarnation, sequence } = id.op;
-    let place = u64::from(id.place) << 56;
-    hash_with(hash_with(hash_id(owner.as_bytes()), incarnation.0), sequence ^ place)
+/// An incarnation belongs to one owner, so it stands for both.
+fn pin_hash(incarnation: Incarnation, sequence: u64, place: u8) -> u64 {
+    hash_with(incarnation.0 ^ (u64::from(place) << 56), sequence)
 }
 
 fn turn_hash(conversation: Slot, turn: TurnId) -> u64 {

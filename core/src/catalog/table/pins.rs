@@ -10,7 +10,18 @@ use crate::outcome::Evidence;
 impl Table {
     /// The live pin of this id.
     pub(crate) fn pin(&self, id: PinId) -> Option<Slot> {
-        self.pin_index.find(pin_hash(id), |slot| self.pin_id(slot) == id)
+        let PinId { op: OpId { owner, incarnation, sequence }, place } = id;
+        self.pin_index.find(pin_hash(incarnation, sequence, place), |slot| {
+            let pin = &self.pins[slot];
+            let life = &self.lives[pin.life];
+            (pin.sequence, pin.place, life.number) == (sequence, place, incarnation)
+                && self.owners[life.owner].id == owner
+        })
+    }
+
+    fn hash_of_pin(&self, slot: Slot) -> u64 {
+        let pin = &self.pins[slot];
+        pin_hash(self.lives[pin.life].number, pin.sequence, pin.place)
     }
 
     pub(crate) fn pin_id(&self, slot: Slot) -> PinId {
@@ -60,7 +71,7 @@ impl Table {
         self.lives[life].pin_count += 1;
         self.owners[owner].pins += 1;
         let mut index = core::mem::replace(&mut self.pin_index, Index::new());
-        index.insert(pin_hash(id), slot, |slot| pin_hash(self.pin_id(slot)));
+        index.insert(self.hash_of_pin(slot), slot, |slot| self.hash_of_pin(slot));
         self.pin_index = index;
         self.recount_pin(life, [0, 0], self.pins[slot].bytes_open());
         slot
@@ -68,9 +79,8 @@ impl Table {
 
     /// Ends a pin. A prepared checkpoint without a pin has failed; an unheld one joins the queue.
     pub(crate) fn end_pin(&mut self, slot: Slot) {
-        let id = self.pin_id(slot);
         let mut index = core::mem::replace(&mut self.pin_index, Index::new());
-        index.remove(pin_hash(id), slot, |slot| pin_hash(self.pin_id(slot)));
+        index.remove(self.hash_of_pin(slot), slot, |slot| self.hash_of_pin(slot));
         self.pin_index = index;
         let pin = self.pins[slot];
         self.recount_pin(pin.life, pin.bytes_open(), [0, 0]);

@@ -31,7 +31,16 @@ pub(crate) struct Ended {
 
 impl Scene {
     pub(crate) fn new() -> Self {
-        let dir = tempfile::tempdir().unwrap();
+        Self::in_folder(tempfile::tempdir().unwrap())
+    }
+
+    /// A scene in memory where the machine has that: a journal of thousands of syncs is slow on a
+    /// disk.
+    pub(crate) fn in_memory() -> Self {
+        Self::in_folder(tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap())
+    }
+
+    fn in_folder(dir: TempDir) -> Self {
         fs::create_dir(dir.path().join("tmp")).unwrap();
         Self { dir }
     }

@@ -153,11 +153,10 @@ fn one_request_is_a_trace() {
 #[test]
 fn several_workers_serve_every_request_once() {
     let blocks: Vec<u64> = (0..40).collect();
-    let chains: Vec<&[u64]> = (0..8)
-        .flat_map(|chain| (2..=5).map(move |count| (chain, count)))
-        .map(|(chain, count)| &blocks[chain * 5..chain * 5 + count])
+    let rows: Vec<_> = (0..8)
+        .flat_map(|chain| (2..=5).map(move |count| (5 * chain, count)))
+        .map(|(first, count)| (512 * count, &blocks[first..first + count as usize]))
         .collect();
-    let rows: Vec<_> = chains.iter().map(|blocks| (512 * blocks.len() as u32, *blocks)).collect();
     let scene = Scene::with(&rows);
     let ended = scene.run("replay trace.jsonl --workers 4 --turns 2 --json --data job");
     assert_eq!(ended.code, Some(0), "{}", ended.out);

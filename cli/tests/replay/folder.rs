@@ -232,3 +232,29 @@ fn a_folder_in_use_is_refused() {
     drop(lock);
     scene.replay("--data job --resume");
 }
+
+/// A program that is killed while it serves: what was acknowledged is there, is restored with every
+/// byte right, and the job goes on.
+#[test]
+fn a_killed_program_goes_on() {
+    let scene = Scene::in_memory();
+    scene.write("trace.jsonl", &crate::scene::mooncake(FIVE));
+    for (number, bytes) in [5_000, 40_000].into_iter().enumerate() {
+        let words = "replay --workers 4 --seed 3 --bytes-per-checkpoint 256 --data";
+        let mut running = scene.start(&format!("{words} job-{number}"));
+        let journal = scene.path(&JOURNAL.replace("job", &format!("job-{number}")));
+        let length = || journal.metadata().map_or(0, |journal| journal.len());
+        while length() < bytes {
+            assert!(running.try_wait().unwrap().is_none(), "it ended at {} bytes", length());
+            std::thread::sleep(std::time::Duration::from_millis(2));
+        }
+        running.kill().unwrap();
+        running.wait().unwrap();
+        let (_, report) = scene.judged(&format!("--data job-{number} --resume"));
+        assert_figures(&report, &[("turns", 4), ("wrong_restores", 0), ("restore_failures", 0)]);
+        let texts = report["violation_texts"].as_array().unwrap();
+        let is_damage = |text: &&serde_json::Value| !text.as_str().unwrap().starts_with("L1: ");
+        assert_eq!(texts.iter().find(is_damage), None);
+        assert!(report["left"]["blockers"]["retained"].as_u64().unwrap() > 2, "{report}");
+    }
+}

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
 use tempfile::TempDir;
@@ -62,12 +62,7 @@ impl Scene {
 
     /// Runs `pinfold` with these words.
     pub(crate) fn run(&self, words: &str) -> Ended {
-        let output = Command::new(env!("CARGO_BIN_EXE_pinfold"))
-            .args(words.split_whitespace())
-            .current_dir(self.dir.path())
-            .env("TMPDIR", self.path("tmp"))
-            .output()
-            .unwrap();
+        let output = self.command(words).output().unwrap();
         let ended = Ended {
             code: output.status.code(),
             out: String::from_utf8(output.stdout).unwrap(),
@@ -75,6 +70,18 @@ impl Scene {
         };
         assert!(!ended.err.contains("panicked"), "{words}: {}", ended.err);
         ended
+    }
+
+    /// Starts `pinfold` with these words, unheard.
+    pub(crate) fn start(&self, words: &str) -> Child {
+        self.command(words).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+    }
+
+    pub(crate) fn command(&self, words: &str) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_pinfold"));
+        command.args(words.split_whitespace());
+        command.current_dir(self.dir.path()).env("TMPDIR", self.path("tmp"));
+        command
     }
 
     /// Replays `trace.jsonl` with one worker and small checkpoints; everything must hold.

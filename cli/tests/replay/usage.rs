@@ -194,13 +194,7 @@ fn a_bad_trace_is_refused_before_anything_is_written() {
 fn a_full_disk_under_the_report_is_said() {
     let scene = Scene::with(FIVE);
     let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
-    let output = std::process::Command::new(env!("CARGO_BIN_EXE_pinfold"))
-        .args(["replay", "trace.jsonl", "--json"])
-        .current_dir(scene.path(""))
-        .env("TMPDIR", scene.path("tmp"))
-        .stdout(full)
-        .output()
-        .unwrap();
+    let output = scene.command("replay trace.jsonl --json").stdout(full).output().unwrap();
     let err = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(3), "{err}");
     assert!(err.contains("the report cannot be written"), "{err}");

@@ -96,3 +96,230 @@ impl Collector {
         Ok(round)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use pinfold_core::catalog::{Prepare, Role, Shape, ShardShape};
+    use pinfold_core::engine::Query;
+    use pinfold_core::id::{
+        AttemptId, EndpointId, Epoch, Key, ManifestDigest, ObjectId, OwnerId, ShardIndex,
+    };
+    use pinfold_core::outcome::Evidence;
+    use pinfold_core::policy::{Limits, Policy};
+    use pinfold_host::node::{Gone, Node};
+    use pinfold_host::store::{GetOutcome, ListError, Presence, PutOutcome, Why};
+
+    use super::*;
+
+    /// A store that deletes, unless it is told to answer something else.
+    #[derive(Default)]
+    struct Shelf {
+        deleted: Mutex<Vec<String>>,
+        /// Answers of the deletes that come next.
+        moods: Mutex<Vec<store::DeleteOutcome>>,
+    }
+
+    impl ObjectStore for Shelf {
+        fn put(&self, _: &str, _: &[&[u8]]) -> PutOutcome {
+            PutOutcome::Failed(Why::new("a shelf takes nothing"))
+        }
+
+        fn put_shared(&self, key: &str, parts: &[&[u8]]) -> PutOutcome {
+            self.put(key, parts)
+        }
+
+        fn size(&self, key: &str) -> Presence {
+            panic!("{key} is never probed before it is deleted")
+        }
+
+        fn get(&self, key: &str, _: &mut [u8]) -> GetOutcome {
+            panic!("{key} is never read before it is deleted")
+        }
+
+        fn delete(&self, key: &str) -> store::DeleteOutcome {
+            if let Some(mood) = self.moods.lock().unwrap().pop() {
+                return mood;
+            }
+            self.deleted.lock().unwrap().push(key.to_string());
+            store::DeleteOutcome::Gone
+        }
+
+        fn list(&self, _: &mut dyn FnMut(&str, u64)) -> Result<(), ListError> {
+            Ok(())
+        }
+    }
+
+    struct Scene {
+        node: Node,
+        worker: Owner,
+        collector: Collector,
+        shelf: Arc<Shelf>,
+        _dir: tempfile::TempDir,
+    }
+
+    fn refused() -> store::DeleteOutcome {
+        store::DeleteOutcome::Refused(Why::new("leased"))
+    }
+
+    fn unknown() -> store::DeleteOutcome {
+        store::DeleteOutcome::Unknown(Why::new("timed out"))
+    }
+
+    impl Scene {
+        fn new() -> Self {
+            let dir = tempfile::tempdir().unwrap();
+            let genesis = Genesis {
+                namespace: "collect".parse().unwrap(),
+                epoch: Epoch::of_name("collector test"),
+                operator: OwnerId::of_name("operator"),
+                policy: Policy::default(),
+                limits: Limits::default(),
+            };
+            let (node, effects) = Node::create(dir.path(), genesis.clone()).unwrap();
+            let owner = |name| Owner::register(node.client().unwrap(), name, Role::Worker, 1);
+            let worker = owner("worker").unwrap();
+            let shelf = Arc::new(Shelf::default());
+            let collector =
+                Collector::new(owner("collector").unwrap(), effects, shelf.clone(), genesis);
+            Self { node, worker, collector, shelf, _dir: dir }
+        }
+
+        /// Prepares a checkpoint of so many objects; with `fails`, nothing holds it afterwards.
+        fn prepare(&mut self, number: u128, objects: u32, fails: bool) {
+            let prepare = Prepare {
+                attempt: AttemptId::from_u128(number),
+                endpoint: EndpointId::from_u128(number),
+                digest: ManifestDigest::from_bytes([1; 32]),
+                shape: Shape::new(&[ShardShape { objects, bytes: 1000 }]).unwrap(),
+                shards: vec![ShardIndex(0)],
+            };
+            let answer = self.worker.ask(Command::Prepare(prepare)).unwrap();
+            let Ok(Outcome::Prepared { pin, .. }) = answer else { panic!("{answer:?}") };
+            if fails {
+                let evidence = Evidence::QuiescedFailure;
+                let settle = Command::Settle { pin, shard: None, evidence };
+                self.worker.ask(settle).unwrap().unwrap();
+                self.worker.ask(Command::Release { pin }).unwrap().unwrap();
+            }
+        }
+
+        fn round(&mut self) -> Round {
+            self.collector.round().unwrap()
+        }
+
+        fn checkpoints(&self) -> u64 {
+            let client = self.node.client().unwrap();
+            client.inspect(|engine, _| engine.catalog().gauges().checkpoints).unwrap()
+        }
+    }
+
+    #[test]
+    fn nothing_to_collect_is_an_empty_round() {
+        let mut scene = Scene::new();
+        scene.prepare(1, 2, false);
+        assert_eq!((scene.round(), scene.checkpoints()), (Round::default(), 1));
+    }
+
+    /// Whole derived keys of what nothing holds, and no other; the rest stays.
+    #[test]
+    fn a_round_deletes_what_nothing_holds() {
+        let mut scene = Scene::new();
+        scene.prepare(1, 2, true);
+        scene.prepare(2, 2, false);
+        scene.prepare(3, 1, true);
+        let round = Round { checkpoints: 2, objects: 3, left: 0, more: false };
+        assert_eq!(scene.round(), round);
+        assert_eq!(scene.round(), Round::default());
+        assert_eq!(scene.checkpoints(), 1);
+        let deleted = scene.shelf.deleted.lock().unwrap();
+        let keys: Vec<Key> = deleted.iter().map(|key| key.parse().unwrap()).collect();
+        let objects = keys.iter().map(|key| {
+            assert_eq!(key.namespace.as_str(), "collect");
+            assert_eq!(key.epoch, Epoch::of_name("collector test"));
+            (key.checkpoint.generation.0, key.object)
+        });
+        let object = |index| ObjectId { shard: ShardIndex(0), index };
+        assert_eq!(objects.collect::<Vec<_>>(), [(1, object(0)), (1, object(1)), (3, object(0))]);
+    }
+
+    /// A refused or unknown delete is reported as such, keeps the record, and comes back.
+    #[test]
+    fn what_was_not_deleted_comes_back() {
+        for mood in [refused, unknown] {
+            let mut scene = Scene::new();
+            scene.prepare(1, 2, true);
+            scene.shelf.moods.lock().unwrap().push(mood());
+            assert_eq!(scene.round(), Round { checkpoints: 0, objects: 1, left: 1, more: false });
+            let client = scene.node.client().unwrap();
+            let gauges = client.call(pinfold_core::engine::Request::Query(Query::Gauges)).unwrap();
+            let pinfold_core::engine::Reply::Gauges(gauges) = gauges else { panic!() };
+            assert_eq!(gauges.bytes_quarantined > 0, mood() == unknown());
+            assert_eq!(scene.checkpoints(), 1);
+            assert_eq!(scene.round(), Round { checkpoints: 1, objects: 1, left: 0, more: false });
+            assert_eq!(scene.checkpoints(), 0);
+            // What was gone is not deleted twice.
+            assert_eq!(scene.shelf.deleted.lock().unwrap().len(), 2);
+        }
+    }
+
+    /// A large checkpoint goes in slices, many small ones in several rounds.
+    #[test]
+    fn a_round_is_bounded() {
+        let mut scene = Scene::new();
+        scene.prepare(1, 300, true);
+        assert_eq!(scene.round(), Round { checkpoints: 0, objects: 256, left: 0, more: true });
+        assert_eq!(scene.round(), Round { checkpoints: 1, objects: 44, left: 0, more: false });
+        for number in 2..22 {
+            scene.prepare(number, 2, true);
+        }
+        let first = scene.round();
+        assert!(first.more && first.checkpoints < 20, "{first:?}");
+        let second = scene.round();
+        assert!(!second.more, "{second:?}");
+        assert_eq!(first.checkpoints + second.checkpoints, 20);
+        assert_eq!(scene.checkpoints(), 0);
+    }
+
+    /// Refused ones go to the back, so that the next round has others.
+    #[test]
+    fn refused_ones_starve_nobody() {
+        let mut scene = Scene::new();
+        for number in 1..=20 {
+            scene.prepare(number, 1, true);
+        }
+        scene.shelf.moods.lock().unwrap().extend((0..16).map(|_| refused()));
+        assert_eq!(scene.round(), Round { checkpoints: 0, objects: 0, left: 16, more: true });
+        assert_eq!(scene.round().checkpoints, 16);
+        let deleted = scene.shelf.deleted.lock().unwrap().clone();
+        for late in 17..=20_u64 {
+            let generation = format!("/{late:016x}/");
+            assert!(deleted[..4].iter().any(|key| key.contains(&generation)), "{deleted:?}");
+        }
+        assert_eq!((scene.round().checkpoints, scene.checkpoints()), (4, 0));
+    }
+
+    /// The effects are the node's: who takes them over goes on.
+    #[test]
+    fn another_collector_goes_on() {
+        let mut scene = Scene::new();
+        scene.prepare(1, 2, true);
+        scene.shelf.moods.lock().unwrap().push(unknown());
+        scene.round();
+        let Scene { node, collector, shelf, _dir, .. } = scene;
+        let effects = collector.into_effects();
+        let client = node.client().unwrap();
+        let owner = Owner::register(client, "next", Role::Worker, 1).unwrap();
+        let mut next = Collector::new(owner, effects, shelf, node.job().clone());
+        let round = Round { checkpoints: 1, objects: 1, left: 0, more: false };
+        assert_eq!(next.round(), Ok(round));
+    }
+
+    #[test]
+    fn a_collector_hears_that_its_node_is_gone() {
+        let Scene { node, mut collector, _dir, .. } = Scene::new();
+        node.stop().unwrap();
+        assert_eq!(collector.round(), Err(OwnerError::Gone(Gone)));
+    }
+}

@@ -1,0 +1,260 @@
+//! The data folder: what it keeps, how a job goes on, and when it is refused untouched.
+
+use std::fs;
+
+use crate::scene::{FIVE, Scene, assert_figures};
+
+const JOURNAL: &str = "job/journal/00000000000000000000.log";
+
+#[test]
+fn a_data_folder_keeps_journal_and_objects() {
+    let scene = Scene::with(FIVE);
+    scene.replay("--data deep/er/job");
+    assert!(scene.path("deep/er").join(JOURNAL).metadata().unwrap().len() > 1000);
+    assert_eq!(scene.private("deep/er/job").len(), 6);
+    assert!(scene.tree("tmp").is_empty());
+    // Nothing is left of puts: each object has its key.
+    assert!(scene.tree("deep/er/job/objects/.tmp").is_empty());
+}
+
+/// A second job in a folder is refused, in words that say what to do, and nothing changes.
+#[test]
+fn a_job_is_not_begun_over_another() {
+    let scene = Scene::with(FIVE);
+    scene.replay("--data job");
+    let before = scene.tree("job");
+    let expected = ["job holds a journal already", "--resume", "an empty folder"];
+    scene.refuses("replay trace.jsonl --data job", 2, &expected);
+    scene.refuses("replay --data job --turns 3 --json", 2, &expected);
+    assert!(scene.tree("job") == before);
+}
+
+/// Going on with the same trace: every turn restores what is kept of itself, nothing is written.
+#[test]
+fn a_job_goes_on() {
+    let scene = Scene::with(FIVE);
+    let first = scene.replay("--data job");
+    let objects = scene.private("job");
+    let second = scene.replay("--data job --resume");
+    let expected = [
+        ("restores", 4),
+        ("restore_misses", 0),
+        ("restore_failures", 0),
+        ("tokens_saved", 512 * (2 + 3 + 3 + 1)),
+        ("checkpoints_written", 0),
+        ("already_published", 4),
+        ("bytes_written", 0),
+        ("turns_expired", 0),
+    ];
+    assert_figures(&second, &expected);
+    assert_eq!(second["bytes_retained"], first["bytes_retained"]);
+    assert_eq!(scene.private("job"), objects);
+}
+
+/// A trace may go on where another ended: its conversations are known by their prefix.
+#[test]
+fn a_job_goes_on_with_another_trace() {
+    let scene = Scene::with(&[(1024, &[1, 2])]);
+    scene.replay("--data job");
+    scene.write("trace.jsonl", &crate::scene::mooncake(&[(1536, &[1, 2, 3])]));
+    let report = scene.replay("--data job --resume");
+    assert_figures(&report, &[("restores", 1), ("tokens_saved", 1024), ("checkpoints_written", 1)]);
+}
+
+/// An expired turn stays expired (I7): going on with a job that keeps one turn serves all turns
+/// again, and only the newest may be published.
+#[test]
+fn expired_turns_do_not_return() {
+    let scene = Scene::with(FIVE);
+    let first = scene.replay("--data job --turns 1");
+    let objects = scene.private("job");
+    for _ in 0..2 {
+        let again = scene.replay("--data job --turns 1 --resume");
+        let expected = [("checkpoints_written", 0), ("already_published", 2), ("unsaved", 2)];
+        assert_figures(&again, &expected);
+        assert_eq!(again["bytes_retained"], first["bytes_retained"]);
+        assert_eq!(scene.private("job"), objects);
+    }
+}
+
+#[test]
+fn going_on_needs_a_job() {
+    let scene = Scene::with(FIVE);
+    fs::create_dir(scene.path("empty")).unwrap();
+    for folder in ["empty", "none"] {
+        let words = format!("replay trace.jsonl --resume --data {folder}");
+        scene.refuses(&words, 2, &[folder, "no journal", "leave out --resume"]);
+    }
+    assert!(scene.tree("empty").is_empty() && !scene.path("none").exists());
+    scene.refuses("replay trace.jsonl --resume", 2, &["--data <DIR>"]);
+}
+
+/// The policy is the job's: another N is refused by name, and the objects stay.
+#[test]
+fn a_job_goes_on_under_its_own_policy() {
+    let scene = Scene::with(FIVE);
+    scene.replay("--data job --turns 3");
+    let objects = scene.tree("job/objects");
+    let expected = ["keeps 3 turns", "not 2", "--turns 3"];
+    scene.refuses("replay trace.jsonl --data job --resume --turns 2", 2, &expected);
+    scene.refuses("replay trace.jsonl --data job --resume", 2, &["keeps 3 turns", "not 5"]);
+    assert!(scene.tree("job/objects") == objects);
+    scene.replay("--data job --turns 3 --resume");
+}
+
+/// Checkpoints of another size are another representation: nothing of them is adopted.
+#[test]
+fn another_size_restores_nothing() {
+    let scene = Scene::with(&[(1024, &[1, 2])]);
+    scene.replay("--data job");
+    let words = "replay trace.jsonl --workers 1 --json --data job --resume";
+    let ended = scene.run(&format!("{words} --bytes-per-checkpoint 512"));
+    assert_eq!(ended.code, Some(0), "{}", ended.err);
+    let report = serde_json::from_str(&ended.out).unwrap();
+    assert_figures(&report, &[("restores", 0), ("restore_misses", 1), ("violations", 0)]);
+}
+
+/// A flipped bit in any frame but the last is damage: refused with the offset, nothing changed.
+#[test]
+fn a_damaged_journal_is_refused() {
+    let scene = Scene::with(FIVE);
+    scene.replay("--data job");
+    let whole = fs::read(scene.path(JOURNAL)).unwrap();
+    for place in [40, whole.len() / 3, whole.len() / 2] {
+        let mut damaged = whole.clone();
+        damaged[place] ^= 0x10;
+        fs::write(scene.path(JOURNAL), &damaged).unwrap();
+        let before = scene.tree("job");
+        let expected = [JOURNAL, "damaged at byte ", "Nothing was changed", "new epoch"];
+        scene.refuses("replay trace.jsonl --data job --resume", 3, &expected);
+        assert!(scene.tree("job") == before, "byte {place}");
+    }
+    fs::write(scene.path(JOURNAL), &whole).unwrap();
+    scene.replay("--data job --resume");
+}
+
+/// A journal of a later version, or no journal at all, is refused by what it is.
+#[test]
+fn a_strange_journal_is_refused() {
+    let scene = Scene::with(FIVE);
+    scene.replay("--data job");
+    let whole = fs::read(scene.path(JOURNAL)).unwrap();
+    let mut other = whole.clone();
+    other[0] = b'Q';
+    for (bytes, expected) in [
+        (&other[..], "is not a journal as it was written"),
+        (&whole[..20], "is not a journal as it was written"),
+        (b"", "is not a journal as it was written"),
+    ] {
+        fs::write(scene.path(JOURNAL), bytes).unwrap();
+        scene.refuses("replay trace.jsonl --data job --resume", 3, &[JOURNAL, expected]);
+        assert!(fs::read(scene.path(JOURNAL)).unwrap() == bytes);
+    }
+    fs::write(scene.path(JOURNAL), &whole).unwrap();
+    fs::write(scene.path("job/journal/00000000000000000042.log"), &whole).unwrap();
+    let expected = ["00000000000000000042.log", "newer pinfold"];
+    scene.refuses("replay trace.jsonl --data job --resume", 3, &expected);
+}
+
+/// A torn tail is cut, wherever it was torn, and the job goes on without what was in it.
+#[test]
+fn a_torn_tail_is_cut() {
+    let scene = Scene::with(FIVE);
+    scene.replay("--data job");
+    let whole = fs::read(scene.path(JOURNAL)).unwrap();
+    for cut in [1, 7, 30] {
+        fs::write(scene.path(JOURNAL), &whole[..whole.len() - cut]).unwrap();
+        let report = scene.replay("--data job --resume");
+        assert_figures(&report, &[("restores", 4), ("restore_failures", 0)]);
+    }
+    // Zeros behind the last frame, as a file system may leave them after a power cut.
+    let padded = [&whole[..], &[0; 100]].concat();
+    fs::write(scene.path(JOURNAL), padded).unwrap();
+    scene.replay("--data job --resume");
+}
+
+/// A journal that lost all but its header never began: it is as if there were none.
+#[test]
+fn a_journal_without_a_record_is_refused() {
+    let scene = Scene::with(FIVE);
+    scene.replay("--data job");
+    let whole = fs::read(scene.path(JOURNAL)).unwrap();
+    fs::write(scene.path(JOURNAL), &whole[..40]).unwrap();
+    let ended = scene.run("replay trace.jsonl --data job --resume");
+    assert_eq!((ended.code, ended.out.as_str()), (Some(3), ""), "{}", ended.err);
+}
+
+/// A place where no folder can be is named, on standard error, and never a panic.
+#[test]
+fn an_impossible_folder_is_named() {
+    let scene = Scene::with(FIVE);
+    scene.write("file", "not a folder");
+    fs::create_dir_all(scene.path("half")).unwrap();
+    scene.write("half/journal", "not a folder");
+    fs::create_dir_all(scene.path("other")).unwrap();
+    scene.write("other/objects", "not a folder");
+    for (folder, named) in [
+        ("file", "file/journal"),
+        ("file/below", "file/below"),
+        ("half", "half/journal"),
+        ("other", "other/objects"),
+    ] {
+        let words = format!("replay trace.jsonl --data {folder}");
+        scene.refuses(&words, 3, &[named]);
+    }
+    assert_eq!(fs::read(scene.path("file")).unwrap(), b"not a folder");
+}
+
+/// An object store that is not there any more is not an empty one.
+#[test]
+fn a_missing_store_is_not_an_empty_one() {
+    let scene = Scene::with(FIVE);
+    scene.replay("--data job");
+    let journal = fs::read(scene.path(JOURNAL)).unwrap();
+    fs::rename(scene.path("job/objects"), scene.path("elsewhere")).unwrap();
+    scene.refuses("replay trace.jsonl --data job --resume", 3, &["job/objects"]);
+    assert!(fs::read(scene.path(JOURNAL)).unwrap() == journal);
+    fs::rename(scene.path("elsewhere"), scene.path("job/objects")).unwrap();
+    scene.replay("--data job --resume");
+}
+
+/// Two programs never write one journal: while it is locked, it is refused by name.
+#[test]
+fn a_folder_in_use_is_refused() {
+    let scene = Scene::with(FIVE);
+    scene.replay("--data job");
+    let lock = fs::OpenOptions::new().write(true).open(scene.path("job/journal/lock")).unwrap();
+    lock.try_lock().unwrap();
+    let before = scene.tree("job");
+    let expected = ["job/journal/lock", "another process"];
+    scene.refuses("replay trace.jsonl --data job --resume", 3, &expected);
+    assert!(scene.tree("job") == before);
+    drop(lock);
+    scene.replay("--data job --resume");
+}
+
+/// A program that is killed while it serves: what was acknowledged is there, is restored with every
+/// byte right, and the job goes on.
+#[test]
+fn a_killed_program_goes_on() {
+    let scene = Scene::in_memory();
+    scene.write("trace.jsonl", &crate::scene::mooncake(FIVE));
+    for (number, bytes) in [5_000, 40_000].into_iter().enumerate() {
+        let words = "replay --workers 4 --seed 3 --bytes-per-checkpoint 256 --data";
+        let mut running = scene.start(&format!("{words} job-{number}"));
+        let journal = scene.path(&JOURNAL.replace("job", &format!("job-{number}")));
+        let length = || journal.metadata().map_or(0, |journal| journal.len());
+        while length() < bytes {
+            assert!(running.try_wait().unwrap().is_none(), "it ended at {} bytes", length());
+            std::thread::sleep(std::time::Duration::from_millis(2));
+        }
+        running.kill().unwrap();
+        running.wait().unwrap();
+        let (_, report) = scene.judged(&format!("--data job-{number} --resume"));
+        assert_figures(&report, &[("turns", 4), ("wrong_restores", 0), ("restore_failures", 0)]);
+        let texts = report["violation_texts"].as_array().unwrap();
+        let is_damage = |text: &&serde_json::Value| !text.as_str().unwrap().starts_with("L1: ");
+        assert_eq!(texts.iter().find(is_damage), None);
+        assert!(report["left"]["blockers"]["retained"].as_u64().unwrap() > 2, "{report}");
+    }
+}

@@ -1,0 +1,9 @@
+//! The program as a person or a script meets it: what it prints, what it keeps, what it refuses,
+//! and that it says so when a promise is broken.
+#![allow(clippy::unwrap_used, reason = "a test's own steps")]
+
+mod figures;
+mod folder;
+mod losses;
+mod scene;
+mod usage;

@@ -1,0 +1,201 @@
+//! What is printed where, what repeats, and how bad usage is refused.
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::scene::{FIVE, Scene, mooncake};
+
+/// One line with one object on standard output, nothing on standard error.
+#[test]
+fn json_is_one_object_and_nothing_else() {
+    let scene = Scene::with(FIVE);
+    let ended = scene.run("replay trace.jsonl --json");
+    assert_eq!((ended.code, ended.err.as_str()), (Some(0), ""));
+    assert_eq!(ended.out.matches('\n').count(), 1);
+    assert!(ended.out.ends_with("}\n"));
+    let report: Value = serde_json::from_str(&ended.out).unwrap();
+    for name in [
+        "trace",
+        "requests",
+        "conversations",
+        "workers",
+        "turns_kept",
+        "turns",
+        "violations",
+        "violation_texts",
+        "restores",
+        "tokens_saved",
+        "bytes_retained",
+        "bytes_peak",
+        "left",
+        "time",
+    ] {
+        assert!(report.get(name).is_some(), "no {name} in {report}");
+    }
+    assert_eq!((&report["requests"], &report["violations"]), (&Value::from(5), &Value::from(0)));
+}
+
+/// Without --json the table alone, with the figures of the report.
+#[test]
+fn the_table_has_the_figures() {
+    let scene = Scene::with(FIVE);
+    let ended = scene.run("replay trace.jsonl --workers 1 --turns 1 --bytes-per-checkpoint 256");
+    assert_eq!((ended.code, ended.err.as_str()), (Some(0), ""));
+    assert!(ended.out.starts_with("Trace: trace.jsonl\n"), "{}", ended.out);
+    let value = |name: &str| {
+        let mut lines = ended.out.lines().filter_map(|line| line.trim().strip_prefix(name));
+        lines.next().unwrap_or_else(|| panic!("no {name} in {}", ended.out)).trim().to_string()
+    };
+    for (name, expected) in [
+        ("requests", "5"),
+        ("conversations", "3"),
+        ("turns", "4"),
+        ("too short to keep", "1"),
+        ("restored, every byte verified", "2"),
+        ("nothing kept", "2"),
+        ("prefill tokens saved", "2560 (52.9 %)"),
+        ("written", "3"),
+        ("kept already", "1"),
+        ("collected", "1"),
+        ("invariant violations", "0"),
+    ] {
+        assert_eq!(value(name), expected, "{name}");
+    }
+    assert!(!ended.out.contains('{') && !ended.out.contains('!'), "{}", ended.out);
+    assert!(ended.out.lines().all(|line| line.trim_end() == line && line.len() < 80));
+}
+
+/// With one worker and a seed every figure but the time repeats; another seed is another trace.
+#[test]
+fn a_seed_repeats_and_another_differs() {
+    let scene = Scene::in_memory();
+    let report = &|seed: u32| {
+        let words = "replay --workers 1 --bytes-per-checkpoint 128 --json --seed";
+        let ended = scene.run(&format!("{words} {seed}"));
+        assert_eq!(ended.code, Some(0), "{}", ended.err);
+        let mut report: Value = serde_json::from_str(&ended.out).unwrap();
+        assert!(report.as_object_mut().unwrap().remove("time").is_some());
+        report
+    };
+    let reports = std::thread::scope(|scope| {
+        let running = [7, 7, 8].map(|seed| scope.spawn(move || report(seed)));
+        running.map(|report| report.join().unwrap())
+    });
+    let [first, again, other] = reports;
+    assert_eq!(first["trace"], "generated, seed 7");
+    assert_eq!(first, again);
+    assert_ne!(
+        (&first["turns"], &first["input_tokens"]),
+        (&other["turns"], &other["input_tokens"])
+    );
+}
+
+/// The temporary folder is removed, whether the replay went well or not.
+#[test]
+fn temporary_folders_are_removed() {
+    let scene = Scene::with(FIVE);
+    scene.replay("");
+    assert!(scene.tree("tmp").is_empty());
+    scene.refuses("replay trace.jsonl --workers 0", 2, &["workers must be at least 1"]);
+    scene.refuses("replay trace.jsonl --bytes-per-checkpoint 1", 2, &["at least 128 bytes"]);
+    assert!(scene.tree("tmp").is_empty());
+}
+
+/// Without a place for temporary files the answer says what else there is.
+#[test]
+fn a_missing_temporary_folder_is_named() {
+    let scene = Scene::with(FIVE);
+    fs::remove_dir(scene.path("tmp")).unwrap();
+    scene.refuses("replay trace.jsonl", 3, &["temporary folder", "tmp", "--data"]);
+    scene.replay("--data job");
+}
+
+#[test]
+fn bad_usage_is_refused() {
+    let scene = Scene::with(FIVE);
+    for (words, expected) in [
+        ("", "Usage: pinfold"),
+        ("repaly", "replay"),
+        ("replay --turn-around", "--turn-around"),
+        ("replay --turns", "--turns"),
+        ("replay --turns -1", "-1"),
+        ("replay --turns many", "many"),
+        ("replay --turns 4294967296", "4294967296"),
+        ("replay --workers 1.5", "1.5"),
+        ("replay --seed 0x1", "0x1"),
+        ("replay one two", "two"),
+        ("replay --resume", "--data"),
+        ("replay trace.jsonl --turns 0", "turns must be at least 1"),
+        ("replay trace.jsonl --workers 0", "workers must be at least 1"),
+        ("replay trace.jsonl --bytes-per-checkpoint 1", "at least 128 bytes"),
+        ("replay trace.jsonl --bytes-per-checkpoint 18446744073709551615", "bytes"),
+    ] {
+        scene.refuses(words, 2, &[expected]);
+        assert!(!scene.path("job").exists());
+    }
+    for words in ["--turns 0", "--workers 0", "--bytes-per-checkpoint 127"] {
+        scene.refuses(&format!("replay trace.jsonl --data job {words}"), 2, &["at least"]);
+        assert!(!scene.path("job").exists(), "{words}");
+    }
+}
+
+#[test]
+fn help_explains_by_examples() {
+    let scene = Scene::new();
+    for words in ["replay --help", "replay -h"] {
+        let ended = scene.run(words);
+        assert_eq!((ended.code, ended.err.as_str()), (Some(0), ""));
+        for expected in ["Examples:", "pinfold replay trace.jsonl --turns 3", "--resume", "--json"]
+        {
+            assert!(ended.out.contains(expected), "no {expected} in {}", ended.out);
+        }
+    }
+    let ended = scene.run("--help");
+    for expected in ["replay", "Exit codes:", "a promise was broken"] {
+        assert!(ended.out.contains(expected), "no {expected} in {}", ended.out);
+    }
+    let ended = scene.run("--version");
+    assert_eq!((ended.code, ended.out.starts_with("pinfold ")), (Some(0), true));
+}
+
+/// A bad row is refused with file, line and what was expected, before anything is written.
+#[test]
+fn a_bad_trace_is_refused_before_anything_is_written() {
+    let scene = Scene::new();
+    let good = mooncake(FIVE);
+    for (from, to, expected) in [
+        ("1536", "9999", "expected 20 hash_ids"),
+        ("[9]", "[2]", "expected block 2 after block 1 as on line 1"),
+        ("[20, 21]", "[20, -1]", "expected u64"),
+        ("\"timestamp\": 3", "\"timestamp\": 0", "expected a timestamp of at least 2 ms"),
+        ("\"timestamp\": 3, ", "", "missing field `timestamp`"),
+        ("{\"timestamp\": 3", "[\"timestamp\": 3", "expected one JSON object"),
+        ("[20, 21]}", "[20, 21]", "EOF"),
+    ] {
+        let bad = good.replacen(from, to, 1);
+        assert_ne!(bad, good, "{from}");
+        let line = 1 + good.lines().zip(bad.lines()).position(|(good, bad)| good != bad).unwrap();
+        scene.write("bad.jsonl", &bad);
+        let at = format!("bad.jsonl: line {line}: ");
+        scene.refuses("replay bad.jsonl --data job", 2, &[&at, expected]);
+        assert!(!scene.path("job").exists(), "{expected}");
+    }
+    scene.write("empty.jsonl", "\n\n");
+    scene.refuses("replay empty.jsonl --data job", 2, &["empty.jsonl: "]);
+    scene.refuses("replay none.jsonl --data job", 2, &["none.jsonl: "]);
+    scene.refuses("replay tmp --data job", 2, &["tmp: "]);
+    assert!(!scene.path("job").exists());
+}
+
+/// A report that cannot be written is no success.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_under_the_report_is_said() {
+    let scene = Scene::with(FIVE);
+    let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let output = scene.command("replay trace.jsonl --json").stdout(full).output().unwrap();
+    let err = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(3), "{err}");
+    assert!(err.contains("the report cannot be written"), "{err}");
+}

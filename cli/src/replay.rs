@@ -39,7 +39,7 @@ pub(crate) struct Arguments {
     /// Go on with the job that the folder of --data holds
     #[arg(long, requires = "data")]
     resume: bool,
-    /// Seed of the generated trace and of the job's epoch
+    /// Seed of the generated trace, and in a temporary folder of the job's epoch
     #[arg(long)]
     seed: Option<u64>,
     /// Print one JSON object on standard output, and nothing else
@@ -82,7 +82,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending, Failure> {
         workers: arguments.workers,
         bytes_per_checkpoint: arguments.bytes_per_checkpoint,
         namespace,
-        epoch: epoch(arguments.seed)?,
+        // A folder may hold the objects of an older job: only what is removed may repeat.
+        epoch: epoch(arguments.seed.filter(|_| temporary.is_some()))?,
         trace_name,
     };
     let bar = progress(trace.requests.len() as u64);
@@ -102,6 +103,9 @@ fn read(arguments: &Arguments) -> Result<(Trace, String), Failure> {
         return Ok((trace, format!("generated, seed {}", config.seed)));
     };
     let input = |what: String| Failure::Input(format!("{}: {what}", path.display()));
+    if path.is_dir() {
+        return Err(input("is a folder, not a trace".into()));
+    }
     let file = File::open(path).map_err(|error| input(error.to_string()))?;
     let trace = read_trace(BufReader::new(file)).map_err(|error| input(error.to_string()))?;
     let name = Path::new(path).file_name().unwrap_or(path.as_os_str());
@@ -124,7 +128,7 @@ fn failure(error: &ReplayError) -> Failure {
         ReplayError::Exists { .. }
         | ReplayError::Missing { .. }
         | ReplayError::Policy { .. }
-        | ReplayError::Zero { .. }
+        | ReplayError::OutOfRange { .. }
         | ReplayError::Model(_) => Failure::Input(error.to_string()),
         ReplayError::Journal(_)
         | ReplayError::Node(_)
@@ -139,7 +143,7 @@ fn failure(error: &ReplayError) -> Failure {
     }
 }
 
-/// A bar on standard error where a person looks at it; else a line now and then.
+/// A bar on standard error where a person looks at it; elsewhere nothing.
 fn progress(requests: u64) -> ProgressBar {
     let target = if std::io::stderr().is_terminal() {
         ProgressDrawTarget::stderr()

@@ -305,7 +305,7 @@ fn golden_bytes() {
     let checksum = checksum(&bytes[..bytes.len() - 4]);
     assert_eq!(bytes[bytes.len() - 4..], checksum);
     let digest = blake3::hash(&bytes).to_hex();
-    assert_eq!((bytes.len(), &digest[..32]), (3735, "d63ec4cf91d2d0c930ea3ee434e7c777"));
+    assert_eq!((bytes.len(), &digest[..32]), (3728, "6d3c087d62e9fcfc52a4172ef851592e"));
 }
 
 #[test]
@@ -486,4 +486,15 @@ fn goes_on(mut catalog: Catalog) {
         catalog.apply(&Event::FollowedUp(follow_up));
         catalog.check().unwrap();
     }
+}
+
+/// A claim of a pin that has ended, on a checkpoint without any save pin: refused, without a panic.
+#[test]
+fn an_ended_claim_needs_a_save_pin() {
+    let bytes = encode(&golden(), POSITION);
+    let mut payload = bytes[HEAD..bytes.len() - 4].to_vec();
+    // `save` of the pin on checkpoint 4, whose shard 1 was claimed by a pin that has ended.
+    assert_eq!(payload[3166], 1);
+    payload[3166] = 0;
+    assert!(decode(&wrapped(&bytes, &payload)).is_err());
 }

@@ -56,8 +56,8 @@ pub struct JournalFile {
 impl JournalFile {
     /// Begins the journal of a new job; the folder is created when it is missing.
     ///
-    /// A crash leaves either no journal or this one without a record, which
-    /// [`open`](Self::open) takes: its genesis never got in, so it may be given one.
+    /// A crash leaves either no journal or one without a record. That one counts as none, because
+    /// its genesis never got in: another call of this replaces it.
     ///
     /// # Errors
     /// [`JournalError::AlreadyExists`] and whatever the file system refuses.
@@ -65,7 +65,7 @@ impl JournalFile {
         let folder = dir.join(JOURNAL_FOLDER);
         folder::create_durably(&folder).map_err(io_at("create", &folder))?;
         let lock = lock(&folder)?;
-        if !log_paths(&folder)?.is_empty() {
+        if has_begun(&folder)? {
             return Err(JournalError::AlreadyExists { dir: dir.to_path_buf() });
         }
         let (new, path) = (folder.join(NEW_NAME), log_path(&folder));
@@ -114,12 +114,12 @@ impl JournalFile {
         Ok((journal, recovered))
     }
 
-    /// Whether the data folder holds a journal, of this version or another.
+    /// Whether the data folder holds a journal with a record, of this version or another.
     ///
     /// # Errors
     /// What the file system says, other than that the folder isn't there.
     pub fn exists(dir: &Path) -> Result<bool, JournalError> {
-        Ok(!log_paths(&dir.join(JOURNAL_FOLDER))?.is_empty())
+        has_begun(&dir.join(JOURNAL_FOLDER))
     }
 
     /// The life of the job that this journal belongs to.
@@ -390,6 +390,22 @@ fn lock(folder: &Path) -> Result<File, JournalError> {
 
 fn log_path(folder: &Path) -> PathBuf {
     folder.join(format!("{FIRST_SEQUENCE:020}.{LOG_EXTENSION}"))
+}
+
+/// Whether there is a journal that began: anything but a header with at most a torn first frame.
+fn has_begun(folder: &Path) -> Result<bool, JournalError> {
+    let expected = log_path(folder);
+    let paths = log_paths(folder)?;
+    if paths.is_empty() || paths != [expected.as_path()] {
+        return Ok(!paths.is_empty());
+    }
+    let length = fs::metadata(&expected).map_err(io_at("look at", &expected))?.len();
+    if length > offset(Header::BYTES) + u64::from(record::MAX_FRAME_BYTES) {
+        return Ok(true);
+    }
+    let bytes = fs::read(&expected).map_err(io_at("read", &expected))?;
+    let judged = judge(&expected, &bytes);
+    Ok(!judged.is_ok_and(|judged| judged.next_sequence == FIRST_SEQUENCE))
 }
 
 /// All journal files, also of versions that write several.

@@ -107,10 +107,22 @@ impl Node {
     /// # Errors
     /// [`NodeError`] when there is no journal, somebody else has it open, or it is damaged.
     pub fn open(dir: &Path) -> Result<(Self, Effects, Recovery), NodeError> {
+        Self::open_if(dir, |_| Ok(()))
+    }
+
+    /// Goes on with the job of a folder, if the caller agrees with it; nothing is written before.
+    ///
+    /// # Errors
+    /// The caller's own, and as for [`open`](Self::open).
+    pub fn open_if<E: From<NodeError>>(
+        dir: &Path,
+        agree: impl FnOnce(&Genesis) -> Result<(), E>,
+    ) -> Result<(Self, Effects, Recovery), E> {
         let began = Instant::now();
-        let (journal, recovered) = JournalFile::open(dir)?;
+        let (journal, recovered) = JournalFile::open(dir).map_err(NodeError::from)?;
         let records = recovered.records().map(|(_, record)| record);
-        let engine = Engine::recover(Config::default(), records)?;
+        let engine = Engine::recover(Config::default(), records).map_err(NodeError::from)?;
+        agree(engine.catalog().job())?;
         let (node, effects) = Self::start(engine, journal)?;
         let recovery = Recovery {
             records: recovered.next_sequence,

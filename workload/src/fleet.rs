@@ -78,6 +78,14 @@ impl Schedule {
         }
     }
 
+    /// The earliest ready request, without waiting for one.
+    pub fn take_ready(&self) -> Option<u32> {
+        let mut state = self.lock();
+        let number = state.ready.pop_first()?;
+        state.taken += 1;
+        Some(number)
+    }
+
     /// A taken request was served: what continues it is ready.
     pub fn finish(&self, number: u32) {
         let mut state = self.lock();
@@ -184,6 +192,9 @@ impl Owner {
         &mut self,
         commands: Vec<Command>,
     ) -> Result<Vec<Option<Result<Outcome, Rejection>>>, OwnerError> {
+        if commands.is_empty() {
+            return Ok(Vec::new());
+        }
         let commands = commands.into_iter().map(|command| (self.next_op(), command)).collect();
         match self.client.call(Request::List(commands))? {
             Reply::List(answers) => Ok(answers),

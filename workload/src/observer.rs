@@ -5,8 +5,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use pinfold_core::id::{CheckpointId, ConversationId, Key, Namespace};
+use pinfold_core::id::{CheckpointId, ConversationId, Key};
 use pinfold_core::outcome::TurnKey;
+use pinfold_core::policy::Genesis;
 use pinfold_host::store::{ListError, ObjectStore};
 
 /// What was acknowledged so far.
@@ -57,21 +58,21 @@ impl Observer {
         self.published.iter().filter(|(turn, _)| !self.expired.contains(turn))
     }
 
-    /// Compares the acknowledged turns with the store. With `drained`, nothing else may be left.
+    /// Compares the acknowledged turns with what the store has of this job's epoch. With `drained`, nothing else may be left.
     ///
     /// # Errors
     /// [`ListError`] when the store cannot be listed.
     pub fn judge(
         &self,
         store: &dyn ObjectStore,
-        namespace: &Namespace,
+        job: &Genesis,
         turns: u32,
         drained: bool,
     ) -> Result<Vec<Violation>, ListError> {
         let mut there: BTreeMap<CheckpointId, u64> = BTreeMap::new();
         store.list(&mut |text, bytes| {
             if let Ok(key) = text.parse::<Key>()
-                && key.namespace == *namespace
+                && (&key.namespace, key.epoch) == (&job.namespace, job.epoch)
             {
                 *there.entry(key.checkpoint).or_default() += bytes;
             }
@@ -123,7 +124,8 @@ impl Observer {
 
 #[cfg(test)]
 mod tests {
-    use pinfold_core::id::{EndpointId, Epoch, Generation, ObjectId, ShardIndex, TurnId};
+    use pinfold_core::id::{EndpointId, Epoch, Generation, ObjectId, OwnerId, ShardIndex, TurnId};
+    use pinfold_core::policy::{Limits, Policy};
     use pinfold_host::file_store::{FileStore, FileStoreOptions};
     use pinfold_host::store::{DeleteOutcome, PutOutcome};
 
@@ -164,8 +166,7 @@ mod tests {
         }
 
         fn judge(&self, drained: bool) -> Vec<String> {
-            let namespace = "job".parse().unwrap();
-            let found = self.observer.judge(&self.store, &namespace, TURNS, drained).unwrap();
+            let found = self.observer.judge(&self.store, &job(), TURNS, drained).unwrap();
             found.into_iter().map(|violation| violation.what).collect()
         }
 
@@ -174,6 +175,16 @@ mod tests {
             let found = self.judge(false);
             assert_eq!(found, self.judge(true));
             found
+        }
+    }
+
+    fn job() -> Genesis {
+        Genesis {
+            namespace: "job".parse().unwrap(),
+            epoch: Epoch::of_name("life"),
+            operator: OwnerId::of_name("operator"),
+            policy: Policy::default(),
+            limits: Limits::default(),
         }
     }
 
@@ -353,7 +364,6 @@ mod tests {
     fn a_store_that_cannot_be_listed_is_no_verdict() {
         let scene = three_turns();
         std::fs::remove_file(scene.dir.path().join("objects/.pinfold-objects")).unwrap();
-        let namespace = "job".parse().unwrap();
-        assert!(scene.observer.judge(&scene.store, &namespace, TURNS, true).is_err());
+        assert!(scene.observer.judge(&scene.store, &job(), TURNS, true).is_err());
     }
 }

@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use pinfold_core::catalog::Command;
 use pinfold_core::id::{
     AttemptId, ChainValue, CheckpointId, ConversationId, EndpointId, Key, ObjectId, ShardIndex,
     TurnId,
@@ -250,17 +251,25 @@ impl Worker {
         Ok((save, freight))
     }
 
-    /// Begins a turn's save and stops after so many steps, as a process does that is killed.
+    /// Begins a turn's save and stops after its first private put, as a killed process
+    /// does. It
+    /// never gets as far as a publication.
     ///
     /// # Errors
     /// [`ServeError`] when the catalog is gone.
-    pub fn begin_and_vanish(&mut self, turn: &Turn, steps: u32) -> Result<(), ServeError> {
+    pub fn begin_and_vanish(&mut self, turn: &Turn) -> Result<(), ServeError> {
         let mut memory = self.model.memory(turn.chain.len());
         self.model.prefill(&turn.chain, &mut memory);
         let (mut save, mut freight) = self.begin_save(turn, memory)?;
-        for _ in 0..steps {
-            let Some(step) = save.next_step() else { break };
+        while let Some(step) = save.next_step() {
+            if matches!(step, Step::Ask(Command::Publish { .. })) {
+                break;
+            }
+            let is_put = matches!(step, Step::Put { object: ObjectName::Private(_), .. });
             self.do_step(&mut save, step, &mut freight)?;
+            if is_put {
+                break;
+            }
         }
         Ok(())
     }

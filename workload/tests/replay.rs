@@ -235,11 +235,63 @@ fn nothing_is_written_for_what_is_refused() {
         error
     };
     let zero = refused(&|config| config.workers = 0);
-    assert!(matches!(zero, ReplayError::Zero { what: "workers" }));
+    assert!(matches!(zero, ReplayError::OutOfRange { what: "workers", .. }));
     let zero = refused(&|config| config.turns = 0);
-    assert!(matches!(zero, ReplayError::Zero { what: "turns" }));
+    assert!(matches!(zero, ReplayError::OutOfRange { what: "turns", .. }));
     let small = refused(&|config| config.bytes_per_checkpoint = 127);
     assert!(matches!(small, ReplayError::Model(_)));
     let missing = refused(&|config| config.resume = true);
     assert!(matches!(missing, ReplayError::Missing { .. }));
+}
+
+mod crash {
+    //! A job whose process was killed under a save, gone on with.
+    use std::sync::Arc;
+
+    use pinfold_core::catalog::Role;
+    use pinfold_core::id::OwnerId;
+    use pinfold_core::policy::{Genesis, Limits, Policy};
+    use pinfold_host::file_store::{FileStore, FileStoreOptions};
+    use pinfold_host::node::Node;
+    use pinfold_workload::fleet::Owner;
+    use pinfold_workload::link::{TraceTag, chain_values};
+    use pinfold_workload::model::Model;
+    use pinfold_workload::serve::{Turn, Worker};
+
+    use super::*;
+
+    /// One worker of a job like a replay's begins a save, and the process ends.
+    fn killed(config: &ReplayConfig) {
+        let genesis = Genesis {
+            namespace: config.namespace.clone(),
+            epoch: config.epoch,
+            operator: OwnerId::of_name("operator"),
+            policy: Policy { turns: config.turns, ..Policy::default() },
+            limits: Limits::default(),
+        };
+        let store = FileStore::create(&config.dir, FileStoreOptions::default()).unwrap();
+        let (node, _effects) = Node::create(&config.dir, genesis.clone()).unwrap();
+        let client = node.client().unwrap();
+        let owner = Owner::register(client, "worker-0", Role::Worker, 0).unwrap();
+        let model = Model::new(512, config.bytes_per_checkpoint).unwrap();
+        let mut worker = Worker::new(owner, Arc::new(model), Arc::new(store), genesis);
+        let trace = trace(SIX);
+        let chain = chain_values(TraceTag::default(), &trace.requests[0], 512);
+        worker.begin_and_vanish(&Turn::new(0, 0, 0, chain)).unwrap();
+        assert!(!private(&config.dir).is_empty());
+        node.stop().unwrap();
+    }
+
+    /// L1 is about what has neither reference nor pin: what a dead incarnation still pins may stay
+    /// until it is fenced, and breaks no promise. Going on with the job ends it, or leaves it be.
+    #[test]
+    fn what_a_killed_process_began_is_no_violation() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut config = config(dir.path());
+        killed(&config);
+        config.resume = true;
+        let report = replay(&config, &trace(SIX), &|_| {}).unwrap();
+        assert_eq!(report.violations, 0, "{report:?}");
+        assert_eq!(report.left.blockers.keys().copied().collect::<Vec<_>>(), ["retained"]);
+    }
 }

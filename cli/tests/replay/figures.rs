@@ -176,3 +176,41 @@ fn several_workers_serve_every_request_once() {
     assert_figures(&report, &expected);
     assert_eq!(scene.private("job").len(), 32);
 }
+
+/// Half-way, every worker has a save under way, each of another turn; all are collected later.
+#[test]
+fn every_worker_leaves_a_save_under_way() {
+    let blocks: Vec<u64> = (0..16).collect();
+    let rows: Vec<_> = blocks.chunks(2).map(|blocks| (1024, blocks)).collect();
+    let ended = Scene::with(&rows).run("replay trace.jsonl --workers 4 --json");
+    let report: Value = serde_json::from_str(&ended.out).unwrap();
+    assert_figures(&report, &[("checkpoints_written", 8), ("checkpoints_collected", 4)]);
+}
+
+/// A wrong restore is worded like every other violation, in the report and in the table.
+#[test]
+fn a_wrong_restore_is_worded() {
+    let scene = Scene::with(&[(1024, &[1, 2])]);
+    scene.replay("--data job");
+    for page in scene.shared("job") {
+        let mut bytes = std::fs::read(&page).unwrap();
+        bytes[0] ^= 1;
+        std::fs::write(page, bytes).unwrap();
+    }
+    let (_, report) = scene.judged("--data job --resume");
+    let texts = report["violation_texts"].as_array().unwrap();
+    assert_eq!(texts.len() as u64, figure(&report, "violations"), "{report}");
+}
+
+/// Half-way the worker is thrown away while it serves a prompt that was sent again. Its position is
+/// kept already, so there is nothing to write; whatever it did before it vanished breaks nothing.
+#[test]
+fn a_repeated_prompt_half_way_breaks_nothing() {
+    let scene = Scene::with(&[(1024, &[1, 2]), (1024, &[1, 2])]);
+    assert_figures(&scene.replay("--turns 1"), &[("turns", 2), ("checkpoints_retained", 1)]);
+    let rows: &[(u32, &[u64])] =
+        &[(1024, &[1, 2]), (1536, &[1, 2, 3]), (1536, &[1, 2, 3]), (2048, &[1, 2, 3, 4])];
+    for turns in 1..=4 {
+        Scene::with(rows).replay(&format!("--turns {turns}"));
+    }
+}

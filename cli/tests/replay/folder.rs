@@ -180,8 +180,7 @@ fn a_journal_without_a_record_is_refused() {
     scene.replay("--data job");
     let whole = fs::read(scene.path(JOURNAL)).unwrap();
     fs::write(scene.path(JOURNAL), &whole[..40]).unwrap();
-    let ended = scene.run("replay trace.jsonl --data job --resume");
-    assert_eq!((ended.code, ended.out.as_str()), (Some(3), ""), "{}", ended.err);
+    scene.refuses("replay trace.jsonl --data job --resume", 2, &["job holds no journal"]);
 }
 
 /// A place where no folder can be is named, on standard error, and never a panic.
@@ -257,4 +256,52 @@ fn a_killed_program_goes_on() {
         assert_eq!(texts.iter().find(is_damage), None);
         assert!(report["left"]["blockers"]["retained"].as_u64().unwrap() > 2, "{report}");
     }
+}
+
+/// A journal that is missing counts as none: a new job has a new epoch and so new keys, and what an
+/// old epoch left in the store is none of its business.
+#[test]
+fn objects_of_an_old_epoch_are_not_the_new_ones() {
+    let scene = Scene::with(FIVE);
+    scene.replay("--data job");
+    fs::remove_dir_all(scene.path("job/journal")).unwrap();
+    scene.replay("--data job");
+}
+
+/// More turns than the limit are bad input: exit 2, in words that name the option or the bound, and
+/// nothing is written.
+#[test]
+fn too_many_turns_are_bad_input() {
+    let scene = Scene::with(FIVE);
+    scene.refuses("replay trace.jsonl --data job --turns 2000", 2, &["turns", "1024"]);
+    assert!(!scene.path("job").exists());
+}
+
+/// More workers than a job may have owners are bad input, too.
+#[test]
+fn too_many_workers_are_bad_input() {
+    let scene = Scene::with(FIVE);
+    scene.refuses("replay trace.jsonl --data job --workers 5000", 2, &["workers"]);
+    assert!(!scene.path("job").exists());
+}
+
+/// A refusal changes nothing, the journal included.
+#[test]
+fn another_policy_leaves_the_journal_as_it_is() {
+    let scene = Scene::with(FIVE);
+    scene.replay("--data job");
+    let before = scene.tree("job");
+    scene.refuses("replay trace.jsonl --data job --resume --turns 3", 2, &["keeps 5 turns"]);
+    assert!(scene.tree("job") == before);
+}
+
+/// A job that was killed before its genesis was durable can be begun again by the same command.
+#[test]
+fn a_journal_without_a_record_is_begun_again() {
+    let scene = Scene::with(FIVE);
+    scene.replay("--data job");
+    let whole = fs::read(scene.path(JOURNAL)).unwrap();
+    fs::write(scene.path(JOURNAL), &whole[..40]).unwrap();
+    fs::remove_dir_all(scene.path("job/objects/replay")).unwrap();
+    scene.replay("--data job");
 }

@@ -419,7 +419,9 @@ fn restore_claims(
         let shard = u16::try_from(place).map_err(|_| wrong)?;
         match by {
             ClaimantRow::Nobody => {}
-            ClaimantRow::Ended => table.restore_ended_claim(checkpoint, shard, *evidence),
+            ClaimantRow::Ended => {
+                table.restore_ended_claim(checkpoint, shard, *evidence).ok_or(wrong)?;
+            }
             ClaimantRow::Pin(id) => {
                 let pin = table.pin(*id).ok_or(wrong)?;
                 let row = &table.pins[pin];

@@ -78,7 +78,12 @@ fn folders_are_created_and_only_one_journal_in_them() {
     assert!(!JournalFile::exists(&dir).unwrap());
     assert!(matches!(JournalFile::open(&dir), Err(JournalError::Missing { .. })));
     assert!(!dir.exists(), "looking creates nothing");
+    // One without a record never began, and gives way to another.
     drop(JournalFile::create(&dir, epoch()).unwrap());
+    assert!(!JournalFile::exists(&dir).unwrap());
+    let mut journal = JournalFile::create(&dir, epoch()).unwrap();
+    append(&mut journal, &["genesis"]).unwrap();
+    drop(journal);
     assert!(JournalFile::exists(&dir).unwrap());
     let again = JournalFile::create(&dir, epoch());
     assert!(matches!(again, Err(JournalError::AlreadyExists { .. })));

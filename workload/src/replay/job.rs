@@ -1,14 +1,16 @@
 //! A replay under way: the processes of a small fleet, and what is known outside of them.
 
+use std::collections::BTreeSet;
+use std::mem;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use pinfold_core::catalog::{Command, Role};
+use pinfold_core::catalog::{Blocker, Command, Role, Verdict};
 use pinfold_core::engine::{Engine, Query, Reply, Request};
-use pinfold_core::id::{ChainValue, Incarnation, OwnerId};
+use pinfold_core::id::{ChainValue, CheckpointId, Incarnation, OwnerId};
 use pinfold_core::journal::snapshot;
 use pinfold_core::policy::{Genesis, Limits, Policy};
 use pinfold_host::file_store::{FileStore, FileStoreOptions};
@@ -17,7 +19,7 @@ use pinfold_host::node::{Effects, Gone, Node, NodeClient, NodeStats};
 use pinfold_host::store::ObjectStore;
 
 use super::{ReplayConfig, ReplayError};
-use crate::collector::Collector;
+use crate::collector::{Collector, Round};
 use crate::fleet::{Owner, Schedule};
 use crate::link::{Figures, Links, TraceTag, chain_values, link};
 use crate::model::Model;
@@ -28,8 +30,6 @@ use crate::trace::Trace;
 
 /// The replay's operator, as genesis names it.
 const OPERATOR: &str = "operator";
-/// After so many steps of a save a process vanishes: it has prepared, and put some objects.
-const VANISH_AFTER: u32 = 4;
 /// How many violations are worded in a report; all are counted.
 const WORDED: usize = 20;
 
@@ -59,11 +59,25 @@ pub(super) struct Job<'a> {
 struct Outside {
     observer: Observer,
     tally: Tally,
+    /// Restores that adopted wrong bytes.
+    wrong: Vec<Violation>,
 }
 
 /// Wakes the collector; who waits for the round's end hears it by `done` being dropped.
 struct Bell {
     _done: Option<SyncSender<()>>,
+}
+
+/// A request that a worker has; it is finished however the worker ends, so that nobody waits.
+struct Taken<'a> {
+    schedule: &'a Schedule,
+    number: u32,
+}
+
+impl Drop for Taken<'_> {
+    fn drop(&mut self) {
+        self.schedule.finish(self.number);
+    }
 }
 
 impl<'a> Job<'a> {
@@ -81,15 +95,12 @@ impl<'a> Job<'a> {
             }
             (true, true) => {
                 let store = FileStore::open(dir, FileStoreOptions::default())?;
-                let (node, effects, recovery) = Node::open(dir)?;
+                let agree = |job: &Genesis| agree(config, job);
+                let (node, effects, recovery) = Node::open_if(dir, agree)?;
                 recoveries.push(recovery.took);
                 (node, effects, store)
             }
         };
-        let found = node.job().policy.turns;
-        if found != config.turns {
-            return Err(ReplayError::Policy { expected: config.turns, found });
-        }
         let links = link(trace);
         let mut job = Self {
             config,
@@ -192,6 +203,7 @@ impl<'a> Job<'a> {
         progress: &(dyn Fn(u32) + Sync),
     ) -> Result<(), ReplayError> {
         while let Some(number) = self.schedule.take() {
+            let taken = Taken { schedule: &self.schedule, number };
             // When another worker failed, the rest only runs out.
             let turn = self.turn(number).filter(|_| !failed.load(Ordering::Relaxed));
             if let Some(turn) = turn {
@@ -199,7 +211,6 @@ impl<'a> Job<'a> {
                     Ok(served) => self.saw(number, &turn, &served),
                     Err(error) => {
                         failed.store(true, Ordering::Relaxed);
-                        self.schedule.finish(number);
                         return Err(error.into());
                     }
                 }
@@ -207,7 +218,7 @@ impl<'a> Job<'a> {
             } else {
                 self.tally(|tally| tally.too_short += 1);
             }
-            self.schedule.finish(number);
+            drop(taken);
             progress(self.schedule.done());
         }
         Ok(())
@@ -235,13 +246,27 @@ impl<'a> Job<'a> {
         Ok(())
     }
 
-    fn collect_once(&self, collector: &mut Collector) -> Result<bool, ReplayError> {
+    /// Collects until nothing is left, or all that is left was refused once more.
+    fn drain(&self, collector: &mut Collector) -> Result<(), ReplayError> {
+        let mut barren = 0;
+        loop {
+            let round = self.collect_once(collector)?;
+            let left = self.client()?.inspect(|engine, _| engine.catalog().gauges().collectable)?;
+            barren = if round.objects > 0 { 0 } else { barren + 1 };
+            // Each round takes at least one checkpoint from the front of the queue.
+            if barren > left {
+                return Ok(());
+            }
+        }
+    }
+
+    fn collect_once(&self, collector: &mut Collector) -> Result<Round, ReplayError> {
         let round = collector.round()?;
         self.tally(|tally| {
             tally.checkpoints_collected += round.checkpoints;
             tally.objects_collected += round.objects;
         });
-        Ok(round.objects > 0)
+        Ok(round)
     }
 
     /// The turn of a request; none when it has no full block.
@@ -269,6 +294,11 @@ impl<'a> Job<'a> {
         let block = u64::from(self.trace.block_tokens);
         self.outside(|outside| {
             outside.tally.saw(served, tokens, block);
+            if served.wrong_bytes > 0 {
+                let (turn, bytes) = (turn.key, served.wrong_bytes);
+                let what = format!("I15: the restore of turn {turn} adopted {bytes} wrong bytes");
+                outside.wrong.push(Violation { what });
+            }
             if let Some(checkpoint) = served.published {
                 if !served.already {
                     outside.observer.saw_written(checkpoint, served.private_bytes);
@@ -283,13 +313,17 @@ impl<'a> Job<'a> {
     pub(super) fn throw_away(&mut self) -> Result<(), ReplayError> {
         self.schedule.run_until(u32::MAX);
         let mut dead = Vec::new();
+        let mut requests = Vec::new();
         for number in 0..self.config.workers {
+            let Some(request) = self.schedule.take_ready() else { break };
+            requests.push(request);
             let (mut worker, identity) = self.worker(number)?;
             dead.push(identity);
-            let Some(request) = self.schedule.take() else { break };
             if let Some(turn) = self.turn(request) {
-                worker.begin_and_vanish(&turn, VANISH_AFTER)?;
+                worker.begin_and_vanish(&turn)?;
             }
+        }
+        for request in requests {
             self.schedule.give_back(request);
         }
         let canonical = |engine: &Engine, _| snapshot::encode(engine.catalog(), 0);
@@ -303,7 +337,14 @@ impl<'a> Job<'a> {
             self.violated("I11: the recovered state is not the one that was thrown away".into());
         }
         self.judge(false)?;
-        // The threads of those incarnations have ended: that is the proof which a fence asserts.
+        // Nothing of those incarnations runs any more: that is the proof which a fence asserts.
+        self.fence(dead)
+    }
+
+    fn fence(
+        &self,
+        dead: impl IntoIterator<Item = (OwnerId, Incarnation)>,
+    ) -> Result<(), ReplayError> {
         let mut operator = self.owner(OPERATOR, Role::Operator)?;
         for (owner, incarnation) in dead {
             let fence = Command::Fence { owner, incarnation };
@@ -325,15 +366,31 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// Learns from a job that is gone on with what it holds: nobody else can tell any more.
+    /// Learns from a job that is gone on with what it holds, because nobody else can tell any more,
+    /// and ends the pins of its dead processes. That their lock on the journal is free is the proof
+    /// which a fence asserts: they moved bytes by blocking calls of their own.
     fn take_over(&mut self) -> Result<(), ReplayError> {
-        let turns = self.client()?.inspect(|engine, _| retained(engine))?;
-        self.outside(|outside| {
-            for (turn, checkpoint) in turns {
-                outside.observer.saw_before(turn, checkpoint);
+        let blockers = self.client()?.inspect(|engine, _| every_blocker(engine))?;
+        let mut dead = BTreeSet::new();
+        for (checkpoint, blocker) in blockers {
+            match blocker {
+                Blocker::Retained { turn } => {
+                    self.outside(|outside| outside.observer.saw_before(turn, checkpoint));
+                }
+                Blocker::Pinned { pin, .. } => {
+                    dead.insert((pin.op.owner, pin.op.incarnation));
+                }
+                Blocker::Unscoped
+                | Blocker::WaitingForShard { .. }
+                | Blocker::InFlight { .. }
+                | Blocker::InDoubt { .. }
+                | Blocker::Collectable
+                | Blocker::Collecting { .. }
+                | Blocker::Quarantined { .. }
+                | Blocker::Lost => {}
             }
-        });
-        Ok(())
+        }
+        self.fence(dead)
     }
 
     fn violated(&mut self, what: String) {
@@ -342,11 +399,11 @@ impl<'a> Job<'a> {
 
     /// Compares what was acknowledged with the store, and the catalog with its recount.
     fn judge(&mut self, drained: bool) -> Result<(), ReplayError> {
-        let namespace = self.job()?.namespace.clone();
+        let job = self.job()?.clone();
         let turns = self.config.turns;
         let store = Arc::clone(&self.store);
         let found =
-            self.outside(|outside| outside.observer.judge(&*store, &namespace, turns, drained))?;
+            self.outside(|outside| outside.observer.judge(&*store, &job, turns, drained))?;
         self.violations.extend(found);
         if let Err(broken) = self.client()?.inspect(|engine, _| engine.check())? {
             self.violated(broken.to_string());
@@ -357,7 +414,7 @@ impl<'a> Job<'a> {
     /// Collects what nothing holds, judges what is left, and reports.
     pub(super) fn finish(mut self, began: Instant) -> Result<Report, ReplayError> {
         let mut collector = self.collector()?;
-        while self.collect_once(&mut collector)? {}
+        self.drain(&mut collector)?;
         drop(collector);
         self.judge(true)?;
         self.audit()?;
@@ -365,8 +422,8 @@ impl<'a> Job<'a> {
             self.client()?.inspect(|engine, _| (engine.catalog().gauges(), Left::of(engine)))?;
         self.end_life()?;
         let wall = began.elapsed();
-        let tally = self.outside(|outside| outside.tally);
-        let wrong = tally.wrong_restores;
+        let (tally, wrong) = self.outside(|outside| (outside.tally, mem::take(&mut outside.wrong)));
+        self.violations.extend(wrong);
         let worded = self.violations.iter().take(WORDED).map(|one| one.what.clone()).collect();
         Ok(Report {
             trace: self.config.trace_name.clone(),
@@ -375,7 +432,7 @@ impl<'a> Job<'a> {
             workers: self.config.workers,
             turns_kept: self.config.turns,
             turns: self.figures.requests - tally.too_short,
-            violations: self.violations.len() as u64 + wrong,
+            violations: self.violations.len() as u64,
             violation_texts: worded,
             bytes_retained: gauges.bytes_retained,
             checkpoints_retained: gauges.checkpoints,
@@ -403,10 +460,7 @@ impl<'a> Job<'a> {
         let Reply::Audit(verdicts) = self.client()?.call(query)? else {
             return Err(ReplayError::Gone(Gone));
         };
-        let strays = keys
-            .iter()
-            .zip(verdicts)
-            .filter(|(_, verdict)| *verdict != pinfold_core::catalog::Verdict::Counted);
+        let strays = keys.iter().zip(verdicts).filter(|(_, verdict)| *verdict != Verdict::Counted);
         for (key, verdict) in strays {
             self.violations.push(Violation { what: format!("I17: {key} is {verdict:?}") });
         }
@@ -414,20 +468,24 @@ impl<'a> Job<'a> {
     }
 }
 
-/// Every live turn with a checkpoint that it refers to.
-fn retained(
-    engine: &Engine,
-) -> Vec<(pinfold_core::outcome::TurnKey, pinfold_core::id::CheckpointId)> {
+/// Everything that keeps any checkpoint.
+fn every_blocker(engine: &Engine) -> Vec<(CheckpointId, Blocker)> {
     let catalog = engine.catalog();
-    let mut turns = Vec::new();
-    for checkpoint in catalog.checkpoints() {
-        for blocker in catalog.blockers(checkpoint).into_iter().flat_map(|all| all.blockers) {
-            if let pinfold_core::catalog::Blocker::Retained { turn } = blocker {
-                turns.push((turn, checkpoint));
-            }
-        }
+    let of = |checkpoint| catalog.blockers(checkpoint).into_iter().flat_map(|all| all.blockers);
+    let checkpoints = catalog.checkpoints().into_iter();
+    checkpoints
+        .flat_map(|checkpoint| of(checkpoint).map(move |blocker| (checkpoint, blocker)))
+        .collect()
+}
+
+/// A job that is gone on with must keep what the replay is asked to keep.
+fn agree(config: &ReplayConfig, job: &Genesis) -> Result<(), ReplayError> {
+    let found = job.policy.turns;
+    if found == config.turns {
+        Ok(())
+    } else {
+        Err(ReplayError::Policy { expected: config.turns, found })
     }
-    turns
 }
 
 fn genesis(config: &ReplayConfig) -> Genesis {

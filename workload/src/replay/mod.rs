@@ -10,6 +10,7 @@ use std::time::Instant;
 
 use pinfold_core::id::{Epoch, Namespace};
 use pinfold_core::outcome::Rejection;
+use pinfold_core::policy::Limits;
 use pinfold_host::file_store::FileStoreError;
 use pinfold_host::journal_file::{AppendError, JournalError};
 use pinfold_host::node::{Gone, NodeError};
@@ -70,11 +71,13 @@ pub enum ReplayError {
         /// What the job has.
         found: u32,
     },
-    /// There is nothing to serve, or nobody to serve it.
-    #[error("{what} must be at least 1")]
-    Zero {
-        /// What is zero.
+    /// A number is zero, or larger than a job allows.
+    #[error("{what} must be between 1 and {most}")]
+    OutOfRange {
+        /// Which number.
         what: &'static str,
+        /// The largest that is allowed.
+        most: u32,
     },
     /// The journal cannot be used.
     #[error(transparent)]
@@ -121,9 +124,13 @@ pub fn replay(
     trace: &Trace,
     progress: &(dyn Fn(u32) + Sync),
 ) -> Result<Report, ReplayError> {
-    for (what, number) in [("workers", config.workers), ("turns", config.turns)] {
-        if number == 0 {
-            return Err(ReplayError::Zero { what });
+    let limits = Limits::default();
+    // An operator and a collector register beside the workers.
+    let bounds =
+        [("workers", config.workers, limits.owners - 2), ("turns", config.turns, limits.turns)];
+    for (what, number, most) in bounds {
+        if !(1..=most).contains(&number) {
+            return Err(ReplayError::OutOfRange { what, most });
         }
     }
     let began = Instant::now();

@@ -96,23 +96,26 @@ impl Table {
         }
     }
 
-    /// Puts back a claim whose pin has ended.
+    /// Puts back a claim whose pin has ended; none when no save pin knows the claims.
     pub(crate) fn restore_ended_claim(
         &mut self,
         checkpoint: Slot,
         shard: u16,
         evidence: Option<Evidence>,
-    ) {
+    ) -> Option<()> {
         // Settling other shards may have made it whole already; its save pins know the assembly.
-        let pin = self.checkpoints[checkpoint].pins;
-        let saver =
-            core::iter::successors(Some(pin), |pin| Some(self.pins[*pin].of_checkpoint.next))
-                .take_while(|pin| *pin != NONE)
-                .find(|pin| self.pins[*pin].is_save());
-        let Some(saver) = saver else { return };
+        let mut saver = self.checkpoints[checkpoint].pins;
+        while saver != NONE && !self.pins[saver].is_save() {
+            saver = self.pins[saver].of_checkpoint.next;
+        }
+        if saver == NONE {
+            return None;
+        }
         let row = &mut self.assemblies[self.pins[saver].assembly];
-        row.missing -= u32::from(evidence == Some(Evidence::QuiescedSuccess));
+        let success = u32::from(evidence == Some(Evidence::QuiescedSuccess));
+        row.missing = row.missing.checked_sub(success)?;
         row.shards[usize::from(shard)] = Claim { by: Claimant::Ended, evidence, next: NONE };
+        Some(())
     }
 
     /// Forgets a checkpoint whose every object is gone.

@@ -9,6 +9,7 @@
 
 extern crate alloc;
 
+pub mod bounds;
 pub mod catalog;
 pub mod engine;
 pub mod few;

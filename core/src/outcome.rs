@@ -287,7 +287,8 @@ pub enum Rejection {
         limit: Limit,
         /// Its value.
         bound: u64,
-        /// What the command would have made of it.
+        /// What the command would have made of it; for bytes in doubt and quarantined, what
+        /// there is already.
         needed: u64,
     },
 }
@@ -343,8 +344,8 @@ pub enum Field {
     ConversationBytes,
     /// The budget of the job.
     JobBytes,
-    /// The limits.
-    Limits,
+    /// One of the limits.
+    Bound(Limit),
 }
 
 impl fmt::Display for Field {
@@ -369,7 +370,7 @@ impl fmt::Display for Field {
             Self::Turns => "turns",
             Self::ConversationBytes => "conversation_bytes",
             Self::JobBytes => "job_bytes",
-            Self::Limits => "limits",
+            Self::Bound(limit) => return write!(f, "limits.{limit}"),
         })
     }
 }
@@ -405,6 +406,8 @@ impl fmt::Display for Problem {
 }
 
 /// The name of a bound: the fields of [`Limits`](crate::policy::Limits), and the two budgets.
+///
+/// `Turns` and `Unanswered` bound a policy and the receipts; no command is refused by them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Limit {
     /// Owners known at once.
@@ -445,6 +448,10 @@ pub enum Limit {
     ConversationBytes,
     /// The budget of the job.
     JobBytes,
+    /// Live turns of a conversation.
+    Turns,
+    /// Unanswered commands of one owner.
+    Unanswered,
 }
 
 impl fmt::Display for Limit {
@@ -469,6 +476,8 @@ impl fmt::Display for Limit {
             Self::CommandsPerList => "commands_per_list",
             Self::ConversationBytes => "conversation_bytes",
             Self::JobBytes => "job_bytes",
+            Self::Turns => "turns",
+            Self::Unanswered => "unanswered",
         })
     }
 }

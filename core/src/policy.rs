@@ -5,8 +5,12 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::bounds::{
+    MAX_ANSWERS, MAX_CANDIDATES, MAX_COMMANDS, MAX_GENERATIONS, MAX_OBJECTS, MAX_REFERENCES,
+    MAX_ROWS, MAX_SHARDS, MAX_TURNS, MAX_UNANSWERED,
+};
 use crate::id::{Epoch, Namespace, OwnerId};
-use crate::outcome::{Field, Malformed, Problem};
+use crate::outcome::{Field, Limit, Malformed, Problem};
 
 /// Which checkpoints stay: the job's retention policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -61,9 +65,10 @@ pub enum Quarantine {
     Endpoint,
 }
 
-/// The bounds of a job. Each has a gauge of the same name in [`Gauges`] where it is a running sum.
+/// The bounds of a job. What is a running sum has its gauge in [`Gauges`].
 ///
-/// Limits refuse only what adds; a verb that lifts is never refused by one.
+/// Limits refuse only what adds; a verb that lifts is never refused by one. None may exceed its
+/// fixed [bound](crate::bounds).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Limits {
     /// Owners known at once.
@@ -94,7 +99,7 @@ pub struct Limits {
     pub candidates: u32,
     /// Answers of one `Pin`, at most 8.
     pub answers: u32,
-    /// The largest N that a policy may ask for.
+    /// Live turns of a conversation: the largest N that a policy may ask for.
     pub turns: u32,
     /// Conversations known at once, forgotten ones included.
     pub conversations: u32,
@@ -133,48 +138,41 @@ impl Default for Limits {
     }
 }
 
-/// The most rows of one kind that a catalog's tables can hold.
-pub const MAX_ROWS: u32 = (1 << 31) - 1;
-
-/// The most answers that a `Pin` may give, whatever the limits say.
-pub const MAX_ANSWERS: u32 = 8;
-
-/// The most records of one endpoint, whatever the limits say: its index is probed one by one.
-pub const MAX_GENERATIONS: u32 = 128;
-
 impl Limits {
-    /// Judges the limits themselves: each at least 1, answers at most [`MAX_ANSWERS`].
+    /// The counts among them, each with its name and the bound that it may not exceed.
+    const fn counts(&self) -> [(Limit, u32, u32); 15] {
+        [
+            (Limit::Owners, self.owners, MAX_ROWS),
+            (Limit::PinsPerOwner, self.pins_per_owner, MAX_ROWS),
+            (Limit::Pins, self.pins, MAX_ROWS),
+            (Limit::Shards, self.shards, MAX_SHARDS),
+            (Limit::ObjectsPerShard, self.objects_per_shard, MAX_OBJECTS),
+            (Limit::ObjectsPerCheckpoint, self.objects_per_checkpoint, MAX_OBJECTS),
+            (Limit::GenerationsPerEndpoint, self.generations_per_endpoint, MAX_GENERATIONS),
+            (Limit::ReferencesPerTurn, self.references_per_turn, MAX_REFERENCES),
+            (Limit::Candidates, self.candidates, MAX_CANDIDATES),
+            (Limit::Answers, self.answers, MAX_ANSWERS),
+            (Limit::Turns, self.turns, MAX_TURNS),
+            (Limit::Conversations, self.conversations, MAX_ROWS),
+            (Limit::ExpiredTurns, self.expired_turns, MAX_ROWS),
+            (Limit::CommandsPerList, self.commands_per_list, MAX_COMMANDS),
+            (Limit::Unanswered, self.unanswered, MAX_UNANSWERED),
+        ]
+    }
+
+    /// Judges the limits themselves: each count at least 1, and within its bound. Bytes may be
+    /// anything: 0 refuses all, the largest number nothing.
     pub(crate) fn form(&self) -> Result<(), Malformed> {
-        let counts = [
-            self.owners,
-            self.pins_per_owner,
-            self.pins,
-            self.shards,
-            self.objects_per_shard,
-            self.objects_per_checkpoint,
-            self.generations_per_endpoint,
-            self.references_per_turn,
-            self.candidates,
-            self.answers,
-            self.turns,
-            self.conversations,
-            self.expired_turns,
-            self.commands_per_list,
-            self.unanswered,
-        ];
-        if counts.contains(&0) {
-            return Err(Malformed { field: Field::Limits, problem: Problem::Zero });
+        for (limit, value, most) in self.counts() {
+            let field = Field::Bound(limit);
+            if value == 0 {
+                return Err(Malformed { field, problem: Problem::Zero });
+            }
+            if value > most {
+                return Err(Malformed { field, problem: Problem::TooLarge });
+            }
         }
-        let fits = self.answers <= MAX_ANSWERS
-            && self.shards <= 65_536
-            && self.generations_per_endpoint <= MAX_GENERATIONS
-            && self.expired_turns <= MAX_ROWS
-            && self.conversations <= MAX_ROWS;
-        if fits {
-            Ok(())
-        } else {
-            Err(Malformed { field: Field::Limits, problem: Problem::TooLarge })
-        }
+        Ok(())
     }
 }
 
@@ -210,7 +208,9 @@ impl Genesis {
     }
 }
 
-/// What a job holds at the moment: one number for each bound, and the totals beside them.
+/// What a job holds at the moment: the running sums that limits bound, and the totals beside them.
+///
+/// A sum that is larger than a number can be is shown as the largest number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Gauges {
     /// Owners known.

@@ -62,8 +62,8 @@ fn recount(table: &Table) -> Counters {
     for slot in table.checkpoints.slots() {
         let row = &table.checkpoints[slot];
         let bytes = table.shapes.bytes(row.shape);
-        let count = |holds: bool| if holds { bytes } else { 0 };
-        sums.bytes += bytes;
+        let count = |holds: bool| if holds { u128::from(bytes) } else { 0 };
+        sums.bytes += u128::from(bytes);
         sums.bytes_pinned += count(row.pins != NONE);
         sums.bytes_unscoped += count(row.unscoped == Unscoped::Marked);
         sums.bytes_retained += count(row.references() != NONE);
@@ -76,7 +76,7 @@ fn recount(table: &Table) -> Counters {
         let pin = &table.pins[slot];
         let stale = pin.is_unsettled() && !table.lives[pin.life].is_live();
         if pin.is_doubted() || stale {
-            sums.bytes_in_doubt += pin.bytes;
+            sums.bytes_in_doubt += u128::from(pin.bytes);
         }
     }
     for slot in 0..table.conversations.end() {
@@ -116,12 +116,13 @@ fn check_pins(table: &Table) -> Result<(), Broken> {
     for slot in table.lives.slots() {
         let mut count = 0;
         let mut pin = table.lives[slot].pins;
-        let (mut unsettled, mut doubted) = (0, 0);
+        let (mut unsettled, mut doubted) = (0_u128, 0_u128);
         while pin != NONE {
             let row = &table.pins[pin];
             require(row.life == slot, Invariant::I13, "a pin in another's list")?;
-            unsettled += if row.is_unsettled() { row.bytes } else { 0 };
-            doubted += if row.is_doubted() { row.bytes } else { 0 };
+            let bytes = u128::from(row.bytes);
+            unsettled += if row.is_unsettled() { bytes } else { 0 };
+            doubted += if row.is_doubted() { bytes } else { 0 };
             count += 1;
             pin = row.of_life.next;
         }

@@ -11,15 +11,13 @@ use serde::{Deserialize, Serialize};
 use super::slab::{NONE, Slot};
 use super::table::{Holds, Stage};
 use super::{Catalog, Change, Ruling};
+use crate::bounds::{MAX_COLLECT, MAX_PIECES};
 use crate::few::Few;
 use crate::id::{CheckpointId, Generation, Key, ObjectId};
 use crate::outcome::{DeleteOutcome, Field, Malformed, Outcome, Problem, Rejection};
 
-/// The most pieces of work in one event.
-pub(super) const PICKS: usize = 6;
-
-/// The most outcomes in one `Deleted`: an event has a bounded size.
-const MAX_OUTCOMES: usize = 65_536;
+/// Pieces of work in one event.
+pub(super) const PICKS: usize = MAX_PIECES as usize;
 
 /// Delete work: a run of private objects of one checkpoint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -104,11 +102,8 @@ impl Catalog {
     pub fn objects_of(&self, work: DeleteWork) -> impl Iterator<Item = ObjectId> + use<'_> {
         let slot = self.table.checkpoint(work.checkpoint);
         let shape = slot.map(|slot| self.table.shapes.shape(self.table.checkpoints[slot].shape));
-        let places = work.first..work.first.saturating_add(work.count);
-        shape.into_iter().flat_map(move |shape| {
-            let places = places.clone();
-            places.filter_map(move |place| shape.object_at(place))
-        })
+        let objects = shape.into_iter().flat_map(move |shape| shape.objects_from(work.first));
+        objects.take(work.count as usize)
     }
 
     pub(super) fn form_deleted(
@@ -122,7 +117,7 @@ impl Catalog {
         if outcomes.is_empty() {
             return refuse(Field::Objects, Problem::Empty);
         }
-        if outcomes.len() > MAX_OUTCOMES {
+        if outcomes.len() > MAX_COLLECT as usize {
             return refuse(Field::Objects, Problem::TooLarge);
         }
         if outcomes.windows(2).any(|pair| pair[0].0 == pair[1].0) {
@@ -147,7 +142,8 @@ impl Catalog {
         };
         let row = &self.table.checkpoints[slot];
         let shape = self.table.shapes.shape(row.shape);
-        if outcomes.iter().any(|(object, _)| shape.place_of(*object).is_none()) {
+        let objects = outcomes.iter().map(|(object, _)| *object);
+        if shape.places(objects).any(|place| place.is_none()) {
             return Err(Rejection::UnknownObject);
         }
         if row.stage != Stage::Collecting {
@@ -175,14 +171,14 @@ impl Catalog {
         disposal: Slot,
         outcomes: &[(ObjectId, DeleteOutcome)],
     ) {
-        let mut stays = false;
-        for (object, outcome) in outcomes {
-            let shape = self.table.shapes.shape(self.table.checkpoints[slot].shape);
-            if let Some(place) = shape.place_of(*object) {
+        let shape = self.table.shapes.shape(self.table.checkpoints[slot].shape).clone();
+        let places = shape.places(outcomes.iter().map(|(object, _)| *object));
+        for (place, (_, outcome)) in places.zip(outcomes) {
+            if let Some(place) = place {
                 self.table.take_outcome(disposal, place, *outcome);
             }
-            stays |= *outcome != DeleteOutcome::Gone;
         }
+        let stays = outcomes.iter().any(|(_, outcome)| *outcome != DeleteOutcome::Gone);
         if self.table.disposals[disposal].left == 0 {
             self.table.remove_checkpoint(slot);
             return;

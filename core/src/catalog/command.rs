@@ -4,6 +4,7 @@ use alloc::vec::Vec;
 
 use super::receipt::Fingerprint;
 use super::{Catalog, Prepare};
+use crate::bounds::MAX_COLLECT;
 use crate::id::{
     CheckpointId, ConversationId, EndpointId, Incarnation, ObjectId, OpId, OwnerId, PinId,
     ShardIndex,
@@ -123,6 +124,9 @@ impl Catalog {
             Command::Publish { turn, .. } => Self::form_publish(*turn),
             Command::Pin { candidates, limit } => Self::form_pin(candidates, *limit),
             Command::Collect { limit: 0 } => refuse(Field::Limit, Problem::Zero),
+            Command::Collect { limit } if *limit > MAX_COLLECT => {
+                refuse(Field::Limit, Problem::TooLarge)
+            }
             Command::Deleted { checkpoint, outcomes } => Self::form_deleted(*checkpoint, outcomes),
             Command::Configure { policy, limits } => self.form_configure(policy, limits),
             Command::Forget { conversation } if conversation.is_empty() => {

@@ -64,7 +64,8 @@ impl Catalog {
             return Some(self.trim_follow_up(from));
         }
         let over = table.job.policy.job_bytes.is_some_and(|budget| {
-            table.counters.bytes_retained > budget && table.turns.head != table.turns.tail
+            table.counters.bytes_retained > u128::from(budget)
+                && table.turns.head != table.turns.tail
         });
         over.then(|| FollowUp::Expire { turn: table.turn_key(table.turns.head) })
     }

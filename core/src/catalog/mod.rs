@@ -166,8 +166,9 @@ impl Catalog {
         }
     }
 
-    fn check_limit(&self, limit: Limit, needed: u64) -> Result<(), Rejection> {
+    fn check_limit(&self, limit: Limit, needed: impl Into<u128>) -> Result<(), Rejection> {
         let bound = self.bound(limit);
+        let needed = shown(needed.into());
         if needed > bound { Err(Rejection::LimitExceeded { limit, bound, needed }) } else { Ok(()) }
     }
 
@@ -195,6 +196,8 @@ impl Catalog {
             Limit::CommandsPerList => u64::from(limits.commands_per_list),
             Limit::ConversationBytes => policy.conversation_bytes.unwrap_or(u64::MAX),
             Limit::JobBytes => policy.job_bytes.unwrap_or(u64::MAX),
+            Limit::Turns => u64::from(limits.turns),
+            Limit::Unanswered => u64::from(limits.unanswered),
         }
     }
 
@@ -211,13 +214,13 @@ impl Catalog {
         Gauges {
             owners: u64::from(table.owners.len()),
             pins: u64::from(table.pins.len()),
-            bytes_pinned: table.counters.bytes_pinned,
-            bytes_unscoped: table.counters.bytes_unscoped,
-            bytes_in_doubt: table.counters.bytes_in_doubt,
-            bytes_quarantined: table.counters.bytes_quarantined,
+            bytes_pinned: shown(table.counters.bytes_pinned),
+            bytes_unscoped: shown(table.counters.bytes_unscoped),
+            bytes_in_doubt: shown(table.counters.bytes_in_doubt),
+            bytes_quarantined: shown(table.counters.bytes_quarantined),
             checkpoints: u64::from(table.checkpoints.len()),
-            bytes: table.counters.bytes,
-            bytes_retained: table.counters.bytes_retained,
+            bytes: shown(table.counters.bytes),
+            bytes_retained: shown(table.counters.bytes_retained),
             turns: u64::from(table.counters.turns),
             conversations: u64::from(table.conversations.len()),
             expired_turns: u64::from(table.expired_turns()),
@@ -230,4 +233,9 @@ impl Catalog {
 enum Admission {
     Answered(Result<Outcome, Rejection>),
     New(Sender, u64),
+}
+
+/// A sum as answers show it: the largest number stands for everything beyond it.
+fn shown(sum: u128) -> u64 {
+    u64::try_from(sum).unwrap_or(u64::MAX)
 }

@@ -155,7 +155,8 @@ impl Catalog {
         limits.form()?;
         policy.form(limits)?;
         if limits.unanswered != self.table.job.limits.unanswered {
-            return Err(Malformed { field: Field::Limits, problem: Problem::OutOfRange });
+            let field = Field::Bound(Limit::Unanswered);
+            return Err(Malformed { field, problem: Problem::OutOfRange });
         }
         Ok(())
     }

@@ -5,13 +5,10 @@
 
 use super::slab::{NONE, Slot};
 use super::{Catalog, Change, Ruling, Sender};
+use crate::bounds::{MAX_ANSWERS, MAX_CANDIDATES};
 use crate::few::Few;
 use crate::id::{CheckpointId, EndpointId, Generation, Incarnation, OpId, PinId};
 use crate::outcome::{Field, Limit, Malformed, Outcome, Pinned, Problem, Rejection};
-use crate::policy::MAX_ANSWERS;
-
-/// The most candidates in one `Pin`, whatever the limits say: they are compared pair by pair.
-const MAX_CANDIDATES: usize = 4096;
 
 impl Catalog {
     pub(super) fn form_pin(candidates: &[EndpointId], limit: u32) -> Result<(), Malformed> {
@@ -19,7 +16,7 @@ impl Catalog {
         if candidates.is_empty() || candidates.iter().any(EndpointId::is_empty) {
             return refuse(Field::Candidates, Problem::Empty);
         }
-        if candidates.len() > MAX_CANDIDATES {
+        if candidates.len() > MAX_CANDIDATES as usize {
             return refuse(Field::Candidates, Problem::TooLarge);
         }
         for (place, candidate) in candidates.iter().enumerate() {
@@ -80,7 +77,7 @@ impl Catalog {
         let of_owner = table.owners[sender.owner].pins;
         self.check_limit(Limit::PinsPerOwner, u64::from(of_owner) + pins)?;
         self.check_limit(Limit::Pins, u64::from(table.pins.len()) + pins)?;
-        let pinned = table.counters.bytes_pinned.saturating_add(bytes);
+        let pinned = table.counters.bytes_pinned + u128::from(bytes);
         self.check_limit(Limit::BytesPinned, pinned)?;
         self.check_limit(Limit::BytesInDoubt, table.counters.bytes_in_doubt)
     }

@@ -51,7 +51,7 @@ impl Catalog {
             Unscoped::Dropped => return Err(Rejection::Dropped),
             Unscoped::Never => {
                 let bytes = self.table.shapes.bytes(row.shape);
-                let unscoped = self.table.counters.bytes_unscoped.saturating_add(bytes);
+                let unscoped = self.table.counters.bytes_unscoped + u128::from(bytes);
                 self.check_limit(Limit::BytesUnscoped, unscoped)?;
             }
         }
@@ -149,9 +149,9 @@ impl Catalog {
         let budget = self.table.job.policy.job_bytes?;
         let row = &self.table.checkpoints[checkpoint];
         let added = if row.references() == NONE { self.table.shapes.bytes(row.shape) } else { 0 };
-        let bytes = self.table.counters.bytes_retained.saturating_add(added);
+        let bytes = self.table.counters.bytes_retained + u128::from(added);
         let oldest = self.table.turns.head;
-        (bytes > budget && oldest != NONE).then(|| self.table.turn_key(oldest))
+        (bytes > u128::from(budget) && oldest != NONE).then(|| self.table.turn_key(oldest))
     }
 
     pub(super) fn apply_published(

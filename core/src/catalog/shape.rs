@@ -7,6 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::index::{Index, hash_words};
 use super::slab::{Slab, Slot};
+use crate::bounds::{MAX_CHECKPOINT_BYTES, MAX_OBJECTS, MAX_SHARDS};
 use crate::id::{ObjectId, ShardIndex};
 use crate::outcome::{Field, Malformed, Problem};
 
@@ -27,14 +28,14 @@ impl Shape {
     /// A shape of these shards.
     ///
     /// # Errors
-    /// No shard, more than 65,536 of them, a shard without an object, or more objects or bytes
-    /// than can be counted.
+    /// No shard, a shard without an object, or more shards, objects or bytes than the
+    /// [bounds](crate::bounds) allow.
     pub fn new(shards: &[ShardShape]) -> Result<Self, Malformed> {
         let refuse = |problem| Malformed { field: Field::Shape, problem };
         if shards.is_empty() {
             return Err(refuse(Problem::Empty));
         }
-        if shards.len() > 1 << 16 {
+        if shards.len() > MAX_SHARDS as usize {
             return Err(refuse(Problem::TooLarge));
         }
         if shards.iter().any(|shard| shard.objects == 0) {
@@ -46,7 +47,11 @@ impl Shape {
                 Some((objects.checked_add(shard.objects)?, bytes.checked_add(shard.bytes)?))
             });
         }
-        totals.map(|_| Self(shards.into())).ok_or(refuse(Problem::TooLarge))
+        let fits = |(objects, bytes): &(u32, u64)| {
+            *objects <= MAX_OBJECTS && *bytes <= MAX_CHECKPOINT_BYTES
+        };
+        let fits = totals.as_ref().is_some_and(fits);
+        if fits { Ok(Self(shards.into())) } else { Err(refuse(Problem::TooLarge)) }
     }
 
     /// The shards, in order.
@@ -86,14 +91,44 @@ impl Shape {
         None
     }
 
+    /// The objects from a place on, in order.
+    pub fn objects_from(&self, place: u32) -> impl Iterator<Item = ObjectId> + use<'_> {
+        let first = self.object_at(place);
+        let shards = first.map_or(0..0, |first| usize::from(first.shard.0)..self.0.len());
+        shards.flat_map(move |shard| {
+            let from =
+                first.map_or(
+                    0,
+                    |first| {
+                        if usize::from(first.shard.0) == shard { first.index } else { 0 }
+                    },
+                );
+            let number = ShardIndex(u16::try_from(shard).unwrap_or(u16::MAX));
+            (from..self.0[shard].objects).map(move |index| ObjectId { shard: number, index })
+        })
+    }
+
     /// An object's place in the order of all objects.
     #[must_use]
     pub fn place_of(&self, object: ObjectId) -> Option<u32> {
-        let shard = usize::from(object.shard.0);
-        let within = self.0.get(shard).filter(|shard| object.index < shard.objects)?;
-        let before: u32 = self.0[..shard].iter().map(|shard| shard.objects).sum();
-        debug_assert!(object.index < within.objects);
-        Some(before + object.index)
+        self.places([object]).next()?
+    }
+
+    /// The places of objects that ascend, each none when there is no such object.
+    pub fn places(
+        &self,
+        objects: impl IntoIterator<Item = ObjectId>,
+    ) -> impl Iterator<Item = Option<u32>> {
+        let (mut shard, mut before) = (0, 0);
+        objects.into_iter().map(move |object| {
+            let wanted = usize::from(object.shard.0);
+            while shard < wanted {
+                before += self.0.get(shard)?.objects;
+                shard += 1;
+            }
+            self.0.get(shard).filter(|row| shard == wanted && object.index < row.objects)?;
+            Some(before + object.index)
+        })
     }
 
     fn hash(&self) -> u64 {
@@ -197,6 +232,13 @@ mod tests {
             assert_eq!(shape.place_of(object), Some(place));
         }
         assert_eq!(shape.object_at(5), None);
+        for from in 0..6 {
+            let walked: Vec<_> = shape.objects_from(from).collect();
+            let one_by_one: Vec<_> = (from..5).filter_map(|place| shape.object_at(place)).collect();
+            assert_eq!(walked, one_by_one);
+        }
+        let all: Vec<_> = shape.places(shape.objects_from(0)).collect();
+        assert_eq!(all, (0..5).map(Some).collect::<Vec<_>>());
         assert_eq!(shape.place_of(ObjectId { shard: ShardIndex(0), index: 2 }), None);
         assert_eq!((shape.objects(), shape.bytes()), (5, 30));
     }
@@ -209,6 +251,10 @@ mod tests {
         assert_eq!(problem(&[(1, 1), (0, 1)]), Problem::Zero);
         assert_eq!(problem(&[(1, u64::MAX), (1, 1)]), Problem::TooLarge);
         assert_eq!(problem(&[(u32::MAX, 1), (1, 1)]), Problem::TooLarge);
+        assert_eq!(problem(&[(MAX_OBJECTS, 1), (1, 1)]), Problem::TooLarge);
+        assert_eq!(problem(&[(1, MAX_CHECKPOINT_BYTES), (1, 1)]), Problem::TooLarge);
+        assert_eq!(problem(&alloc::vec![(1, 1); MAX_SHARDS as usize + 1]), Problem::TooLarge);
+        assert!(shape(&alloc::vec![(1, 1); MAX_SHARDS as usize]).is_ok());
     }
 
     #[test]

@@ -12,6 +12,7 @@ use super::receipt::Receipt;
 use super::slab::{NONE, Slot};
 use super::table::{Claim, Claimant, Holds, NewCheckpoint, Stage, Table, Unscoped};
 use super::{Catalog, Role, Shape};
+use crate::bounds::MAX_GENERATIONS;
 use crate::id::{
     AttemptId, CheckpointId, ConversationId, Generation, Incarnation, ManifestDigest, OwnerId,
     PinId, StartId, TurnId,
@@ -350,8 +351,7 @@ fn restore_checkpoints(table: &mut Table, snapshot: &Snapshot) -> Result<(), Inc
         if table.checkpoint(row.id).is_some() || table.attempt(row.attempt).is_some() {
             return Err(Inconsistent { what: "a checkpoint stands twice" });
         }
-        if table.generations(row.id.endpoint).count() >= 2 * crate::policy::MAX_GENERATIONS as usize
-        {
+        if table.generations(row.id.endpoint).count() >= MAX_GENERATIONS as usize {
             return Err(Inconsistent { what: "an endpoint with too many checkpoints" });
         }
         let new = NewCheckpoint { id: row.id, attempt: row.attempt, digest: row.digest };

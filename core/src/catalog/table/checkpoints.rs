@@ -56,7 +56,7 @@ impl Table {
     fn insert_checkpoint(&mut self, new: NewCheckpoint, shape: &Shape) -> Slot {
         let NewCheckpoint { id: CheckpointId { endpoint, generation }, attempt, digest } = new;
         let shape = self.shapes.hold(shape);
-        self.counters.bytes += self.shapes.bytes(shape);
+        self.counters.bytes += u128::from(self.shapes.bytes(shape));
         let slot = self.checkpoints.insert(Checkpoint {
             endpoint,
             attempt,
@@ -122,7 +122,7 @@ impl Table {
     pub(crate) fn remove_checkpoint(&mut self, slot: Slot) {
         self.leave_queue(slot);
         let row = self.checkpoints[slot];
-        self.counters.bytes -= self.shapes.bytes(row.shape);
+        self.counters.bytes -= u128::from(self.shapes.bytes(row.shape));
         self.shapes.release(row.shape);
         let rows = &self.checkpoints;
         let hash_of = |slot| hash_id(rows[slot].endpoint.as_bytes());
@@ -138,10 +138,10 @@ impl Table {
         let bytes = self.shapes.bytes(row.shape);
         let was = core::mem::replace(&mut row.unscoped, mark);
         if was == Unscoped::Marked {
-            self.counters.bytes_unscoped -= bytes;
+            self.counters.bytes_unscoped -= u128::from(bytes);
         }
         if mark == Unscoped::Marked {
-            self.counters.bytes_unscoped += bytes;
+            self.counters.bytes_unscoped += u128::from(bytes);
         }
         self.join_queue_if_unheld(slot);
     }
@@ -194,7 +194,7 @@ impl Table {
         row.idle = false;
         row.link = NONE;
         if self.disposals[disposal].unknown > 0 {
-            self.counters.bytes_quarantined -= self.shapes.bytes(row.shape);
+            self.counters.bytes_quarantined -= u128::from(self.shapes.bytes(row.shape));
         }
         self.queue.unlink(&mut self.disposals, disposal, |row| &mut row.queue);
         self.disposals.remove(disposal);
@@ -233,8 +233,8 @@ impl Table {
         let is_quarantined = row.unknown > 0;
         let bytes = self.shapes.bytes(self.checkpoints[row.checkpoint].shape);
         match (was_quarantined, is_quarantined) {
-            (false, true) => self.counters.bytes_quarantined += bytes,
-            (true, false) => self.counters.bytes_quarantined -= bytes,
+            (false, true) => self.counters.bytes_quarantined += u128::from(bytes),
+            (true, false) => self.counters.bytes_quarantined -= u128::from(bytes),
             (false, false) | (true, true) => {}
         }
     }

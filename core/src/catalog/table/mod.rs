@@ -70,15 +70,15 @@ pub(crate) struct Table {
     pub(crate) counters: Counters,
 }
 
-/// Running sums; each equals its recount (I13).
+/// Running sums; each equals its recount (I13). Rows times bytes may exceed 64 bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counters {
-    pub(crate) bytes: u64,
-    pub(crate) bytes_pinned: u64,
-    pub(crate) bytes_unscoped: u64,
-    pub(crate) bytes_in_doubt: u64,
-    pub(crate) bytes_quarantined: u64,
-    pub(crate) bytes_retained: u64,
+    pub(crate) bytes: u128,
+    pub(crate) bytes_pinned: u128,
+    pub(crate) bytes_unscoped: u128,
+    pub(crate) bytes_in_doubt: u128,
+    pub(crate) bytes_quarantined: u128,
+    pub(crate) bytes_retained: u128,
     pub(crate) turns: u32,
     pub(crate) forgotten: u32,
 }
@@ -107,8 +107,8 @@ pub(crate) struct Life {
     pub(crate) pins: Slot,
     pub(crate) pin_count: u32,
     /// Bytes of its unsettled pins, and of those among them that are marked or in doubt.
-    pub(crate) bytes_unsettled: u64,
-    pub(crate) bytes_doubted: u64,
+    pub(crate) bytes_unsettled: u128,
+    pub(crate) bytes_doubted: u128,
     pub(crate) fencing: Links,
 }
 
@@ -118,7 +118,7 @@ impl Life {
         self.current && !self.fenced
     }
 
-    const fn bytes_in_doubt(&self) -> u64 {
+    const fn bytes_in_doubt(&self) -> u128 {
         if self.is_live() { self.bytes_doubted } else { self.bytes_unsettled }
     }
 }

@@ -38,7 +38,7 @@ impl Table {
         let row = &self.checkpoints[checkpoint];
         let bytes = self.shapes.bytes(row.shape);
         if row.pins == NONE {
-            self.counters.bytes_pinned += bytes;
+            self.counters.bytes_pinned += u128::from(bytes);
         }
         let assembly = match row.holds() {
             Holds::Assembly(assembly) if save => assembly,
@@ -98,7 +98,7 @@ impl Table {
         }
         if self.checkpoints[pin.checkpoint].pins == NONE {
             let shape = self.checkpoints[pin.checkpoint].shape;
-            self.counters.bytes_pinned -= self.shapes.bytes(shape);
+            self.counters.bytes_pinned -= u128::from(self.shapes.bytes(shape));
             self.join_queue_if_unheld(pin.checkpoint);
         }
     }
@@ -119,8 +119,9 @@ impl Table {
             return;
         }
         self.change_life(life, |life| {
-            life.bytes_unsettled = life.bytes_unsettled - before[0] + after[0];
-            life.bytes_doubted = life.bytes_doubted - before[1] + after[1];
+            life.bytes_unsettled =
+                life.bytes_unsettled - u128::from(before[0]) + u128::from(after[0]);
+            life.bytes_doubted = life.bytes_doubted - u128::from(before[1]) + u128::from(after[1]);
         });
     }
 

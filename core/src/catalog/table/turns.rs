@@ -145,7 +145,7 @@ impl Table {
         let conversation = self.references[slot].conversation;
         let bytes = self.shapes.bytes(self.checkpoints[checkpoint].shape);
         if self.checkpoints[checkpoint].link == NONE {
-            self.counters.bytes_retained += bytes;
+            self.counters.bytes_retained += u128::from(bytes);
         }
         if !self.conversation_refers(conversation, checkpoint) {
             self.conversations[conversation].bytes += bytes;
@@ -166,7 +166,7 @@ impl Table {
             self.conversations[conversation].bytes -= bytes;
         }
         if self.checkpoints[checkpoint].link == NONE {
-            self.counters.bytes_retained -= bytes;
+            self.counters.bytes_retained -= u128::from(bytes);
             self.join_queue_if_unheld(checkpoint);
         }
     }

@@ -1,4 +1,4 @@
-//! The `pinfold` program: arguments in, tables and pages out. The logic is in the libraries.
+//! The `pinfold` program: arguments in, tables out. The logic is in the libraries.
 
 mod replay;
 

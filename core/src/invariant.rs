@@ -4,7 +4,7 @@ use core::fmt;
 
 /// A promise. Its text is in [`promise`](Self::promise); how it is judged, in the documentation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[allow(missing_docs, reason = "`promise` holds the text, so that a test can compare it")]
+#[allow(missing_docs, reason = "`promise` says it")]
 pub enum Invariant {
     I1,
     I2,
@@ -55,7 +55,7 @@ impl Invariant {
         Self::L3,
     ];
 
-    /// What is promised, in a few words.
+    /// What is promised, in a few words; the protocol has the whole sentence.
     #[must_use]
     pub const fn promise(self) -> &'static str {
         match self {

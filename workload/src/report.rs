@@ -33,7 +33,7 @@ pub struct Report {
     pub checkpoints_retained: u64,
     /// The most bytes that checkpoints with a record held at once.
     pub bytes_peak: u64,
-    /// Requests that the catalog answered.
+    /// Requests that the catalog answered; a list is one.
     pub commands: u64,
     /// What `blockers` says about everything that is left.
     pub left: Left,
@@ -65,9 +65,10 @@ pub struct Tally {
     pub checkpoints_written: u32,
     /// Turns that were published on a checkpoint which was there already.
     pub already_published: u32,
-    /// Turns that went unsaved, because another save of that position was under way.
+    /// Turns that nothing was kept for: another save of that position was under way, the store
+    /// failed, or the turn had expired before.
     pub unsaved: u32,
-    /// Private bytes written.
+    /// Bytes of the private objects that were put.
     pub bytes_written: u64,
     /// Shared pages put, in bytes; most were there already.
     pub shared_bytes_put: u64,
@@ -131,7 +132,7 @@ impl Left {
 /// What depends on the machine and the hour, and on how many requests share a sync.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Time {
-    /// From the first request to the last.
+    /// From opening the folder to the last judgement.
     pub wall_ms: u64,
     /// Requests that the catalog answered, per second.
     pub commands_per_second: u64,

@@ -26,8 +26,6 @@ use pinfold_host::store::{GetOutcome, ObjectStore, Presence, PutOutcome};
 use crate::fleet::{Owner, OwnerError};
 use crate::model::{Memory, Model, ModelError};
 
-/// The positions that one look-up asks for.
-const CANDIDATES: usize = 256;
 /// The only shard of the model.
 const SHARD: ShardIndex = ShardIndex(0);
 
@@ -68,7 +66,7 @@ pub struct Served {
     pub expired: Option<TurnKey>,
     /// The position was kept already, and nothing was written.
     pub already: bool,
-    /// Private bytes that were put and confirmed.
+    /// Bytes of the private objects that were put.
     pub private_bytes: u64,
     /// Shared pages that were put, in bytes; most are there already.
     pub shared_bytes: u64,
@@ -133,7 +131,8 @@ impl Worker {
 
     /// The longest kept prefix of a turn, in memory with room for all of it.
     fn restore(&mut self, turn: &Turn, served: &mut Served) -> Result<Memory, ServeError> {
-        let endpoints = self.model.endpoints(&turn.chain, CANDIDATES);
+        let most = usize::try_from(self.job.limits.candidates).unwrap_or(usize::MAX);
+        let endpoints = self.model.endpoints(&turn.chain, most);
         let candidates = endpoints.iter().copied().map(Candidate::described_later).collect();
         let mut load = Transfer::load(LoadRequest {
             candidates,
@@ -364,12 +363,7 @@ impl Worker {
         match self.store.get(&self.key(checkpoint, object), &mut read) {
             GetOutcome::Read => {}
             GetOutcome::Absent => return GetAnswer::Absent,
-            GetOutcome::WrongSize { bytes } => {
-                return match object {
-                    ObjectName::Shared(_) => GetAnswer::Arrived { bytes },
-                    ObjectName::Private(_) => GetAnswer::Verified { bytes },
-                };
-            }
+            GetOutcome::WrongSize { bytes } => return GetAnswer::WrongSize { bytes },
             GetOutcome::Unreadable(_) => return GetAnswer::Unreadable,
             GetOutcome::Unknown(_) => return GetAnswer::Failed,
         }
@@ -377,7 +371,7 @@ impl Worker {
             ObjectName::Shared(_) => (&read[..], GetAnswer::Arrived { bytes }),
             ObjectName::Private(id) => match verify(&self.private_key(checkpoint, id), &read) {
                 Ok(payload) => (payload, GetAnswer::Verified { bytes }),
-                Err(_) => return GetAnswer::WrongBytes,
+                Err(error) => return error.into(),
             },
         };
         freight.scatter(object, payload);

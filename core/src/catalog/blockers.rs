@@ -99,9 +99,13 @@ impl Blocker {
                 "publish newer turns, lower a bound with Configure, or Forget the conversation"
             }
             Self::Unscoped => "Drop the checkpoint",
-            Self::Pinned { .. } => "its owner settles it, and releases a save; or Fence",
+            Self::Pinned { .. } => {
+                "its owner settles it, and releases a save; or, on proof, an operator does, or fences"
+            }
             Self::WaitingForShard { .. } => "the missing rank joins, or the pins end",
-            Self::InFlight { .. } => "its owner settles the transfer's end",
+            Self::InFlight { .. } => {
+                "its owner settles the transfer's end; or, on proof made outside, an operator does"
+            }
             Self::InDoubt { .. } => {
                 "its owner settles it; or, on proof made outside, an operator settles or fences it"
             }
@@ -112,18 +116,20 @@ impl Blocker {
         }
     }
 
-    /// Who may lift it.
+    /// Who may lift it, the usual one first.
     #[must_use]
-    pub const fn lifter(&self) -> Lifter {
+    pub const fn lifters(&self) -> &'static [Lifter] {
         match self {
-            Self::Retained { .. } | Self::Lost => Lifter::Policy,
-            Self::Pinned { .. } | Self::WaitingForShard { .. } | Self::InFlight { .. } => {
-                Lifter::Owner
+            Self::Retained { .. } => &[Lifter::Policy, Lifter::Operator],
+            Self::Pinned { .. } | Self::InFlight { .. } | Self::InDoubt { .. } => {
+                &[Lifter::Owner, Lifter::Operator]
             }
-            Self::Unscoped | Self::InDoubt { .. } => Lifter::Operator,
+            Self::WaitingForShard { .. } => &[Lifter::Owner],
+            Self::Unscoped => &[Lifter::Operator],
             Self::Collectable | Self::Collecting { .. } | Self::Quarantined { .. } => {
-                Lifter::Collector
+                &[Lifter::Collector]
             }
+            Self::Lost => &[],
         }
     }
 }

@@ -15,7 +15,7 @@ use crate::outcome::{DeleteOutcome, Evidence};
 
 /// A broken invariant: a fault in this machine, never in its input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{invariant} is broken: {what}")]
+#[error("{invariant} ({}) is broken: {what}", .invariant.promise())]
 pub struct Broken {
     /// Which promise.
     pub invariant: Invariant,

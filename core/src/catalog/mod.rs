@@ -6,7 +6,7 @@
 //! catalog knows no log position, ticket or clock.
 //!
 //! Each family of verbs has a file of its own with its form checks, decisions and applications;
-//! `table` alone changes records, indexes and counters.
+//! `table` alone changes what is linked, indexed or counted.
 
 mod blockers;
 mod check;
@@ -43,7 +43,7 @@ use receipt::Known;
 use slab::Slot;
 use table::Table;
 
-use crate::id::{Epoch, Incarnation, OpId};
+use crate::id::{Epoch, OpId};
 use crate::outcome::{Limit, Malformed, Outcome, Rejection};
 use crate::policy::{Gauges, Genesis};
 
@@ -115,7 +115,7 @@ impl Catalog {
         let fingerprint = fingerprint(command);
         let current = self.table.current(owner);
         let row = &self.table.owners[owner];
-        if op.incarnation == current && current > Incarnation(0) {
+        if op.incarnation == current {
             let window = self.table.job.limits.unanswered;
             if let Known::Answered(answer) =
                 row.receipts.look_up(op.sequence, fingerprint, window)?

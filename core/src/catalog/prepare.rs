@@ -12,7 +12,7 @@ use super::{Catalog, Change, Ruling, Sender};
 use crate::id::{
     AttemptId, CheckpointId, EndpointId, Generation, ManifestDigest, OpId, PinId, ShardIndex,
 };
-use crate::outcome::{DeleteOutcome, Field, Limit, Malformed, Outcome, Problem, Rejection};
+use crate::outcome::{Field, Limit, Malformed, Outcome, Problem, Rejection};
 use crate::policy::Quarantine;
 
 /// The content of a `Prepare`.
@@ -164,14 +164,7 @@ impl Catalog {
 
     pub(super) fn is_quarantined(&self, slot: Slot) -> bool {
         match self.table.checkpoints[slot].holds() {
-            Holds::Disposal(disposal) => {
-                let row = &self.table.disposals[disposal];
-                debug_assert_eq!(
-                    row.unknown > 0,
-                    row.outcomes.contains(&Some(DeleteOutcome::Unknown))
-                );
-                row.unknown > 0
-            }
+            Holds::Disposal(disposal) => self.table.disposals[disposal].unknown > 0,
             Holds::Assembly(_) | Holds::References(_) => false,
         }
     }

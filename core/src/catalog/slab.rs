@@ -1,7 +1,8 @@
 //! Rows in slots: a growing table that reuses freed places and never moves a row.
 //!
 //! Rows live in chunks, so that growing neither copies rows nor doubles memory. A slot is a place
-//! and never an identity: it shows in no answer, event, snapshot or hash.
+//! and never an identity: it shows in no answer, event, snapshot or hash. Conversations alone are
+//! never freed, so that their slot is their number in first-seen order, and may show.
 
 use alloc::vec::Vec;
 

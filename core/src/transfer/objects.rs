@@ -478,6 +478,7 @@ fn judge_get(item: &Item, answer: GetAnswer) -> Result<(), Fault> {
         GetAnswer::Arrived { bytes } if !is_private => judge_size(item, bytes),
         GetAnswer::Verified { .. } | GetAnswer::Arrived { .. } => Err(Fault::Unverified),
         GetAnswer::Absent => Err(Fault::Absent),
+        GetAnswer::WrongSize { bytes } => Err(Fault::WrongSize { bytes }),
         GetAnswer::WrongBytes => Err(Fault::WrongBytes),
         GetAnswer::Unreadable => Err(Fault::Unreadable),
         GetAnswer::NotStarted => Err(Fault::NotStarted),

@@ -135,6 +135,11 @@ pub enum GetAnswer {
     },
     /// It is definitely not there.
     Absent,
+    /// It is there with another size, and was not read.
+    WrongSize {
+        /// This one.
+        bytes: u64,
+    },
     /// It arrived, and its trailer does not fit.
     WrongBytes,
     /// It can definitely not be read.
@@ -156,16 +161,23 @@ impl GetAnswer {
     ) -> Self {
         match object::verify_parts(key, payload_bytes, checksum, trailer) {
             Ok(()) => Self::Verified { bytes: payload_bytes.saturating_add(TRAILER_BYTES.into()) },
+            Err(error) => error.into(),
+        }
+    }
+}
+
+impl From<TrailerError> for GetAnswer {
+    /// What a trailer that does not fit says about the object.
+    fn from(error: TrailerError) -> Self {
+        match error {
             // A newer build may know it, so it is not known to be wrong.
-            Err(TrailerError::UnknownVersion { .. }) => Self::Failed,
-            Err(
-                TrailerError::TooShort { .. }
-                | TrailerError::BadMagic
-                | TrailerError::Damaged
-                | TrailerError::OtherKey { .. }
-                | TrailerError::Length { .. }
-                | TrailerError::Checksum { .. },
-            ) => Self::WrongBytes,
+            TrailerError::UnknownVersion { .. } => Self::Failed,
+            TrailerError::TooShort { .. }
+            | TrailerError::BadMagic
+            | TrailerError::Damaged
+            | TrailerError::OtherKey { .. }
+            | TrailerError::Length { .. }
+            | TrailerError::Checksum { .. } => Self::WrongBytes,
         }
     }
 }

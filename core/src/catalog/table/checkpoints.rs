@@ -78,7 +78,7 @@ impl Table {
         slot
     }
 
-    /// Puts back a record in a given stage, without any holder: for reading a snapshot.
+    /// Puts back a record that nobody saves, as a whole one without any holder.
     pub(crate) fn restore_checkpoint(&mut self, new: NewCheckpoint, shape: &Shape) -> Slot {
         let slot = self.insert_checkpoint(new, shape);
         self.checkpoints[slot].stage = Stage::Whole;
@@ -211,7 +211,7 @@ impl Table {
         self.disposals[disposal].outcomes.resize(objects as usize, None);
     }
 
-    /// Puts a checkpoint at the queue's end, to start over with its first object.
+    /// Puts a checkpoint at the queue's end, to go on there at an object.
     pub(crate) fn requeue(&mut self, disposal: Slot, cursor: u32) {
         self.queue.unlink(&mut self.disposals, disposal, |row| &mut row.queue);
         self.queue.push(&mut self.disposals, disposal, |row| &mut row.queue);

@@ -1,4 +1,4 @@
-//! Records, indexes and counters: the only code that changes them.
+//! Records, and the only code that changes what is linked, indexed or counted.
 //!
 //! A *step* here keeps every index, list and counter true by itself; it decides nothing. What a
 //! verb means is in the family files, which are made of these steps.

@@ -42,7 +42,7 @@ impl Table {
         }
         let assembly = match row.holds() {
             Holds::Assembly(assembly) if save => assembly,
-            _ => NONE,
+            Holds::Assembly(_) | Holds::References(_) | Holds::Disposal(_) => NONE,
         };
         if assembly != NONE {
             self.assemblies[assembly].savers += 1;

@@ -2,8 +2,9 @@
 //!
 //! Protects keys: an object appears whole under its key or not at all, and is never written over.
 //! It is written under a name of its own in `.tmp` and then *linked* to its key, which fails when
-//! the key is taken; a shared page is moved there, for another one of its name is the same. The folder bears a mark: when that is missing, the file system is not mounted
-//! or is another one, and then nothing is called absent or gone.
+//! the key is taken; a shared page is moved there, for another one of its name is the same. The
+//! folder bears a mark: when that is missing, the file system is not mounted or is another one, and
+//! then nothing is called absent or gone.
 //!
 //! It never syncs an object unless told to ([`FileStoreOptions`]): what a power cut takes, the
 //! object's size and trailer tell. It needs a file system with hard links.

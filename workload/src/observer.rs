@@ -58,7 +58,8 @@ impl Observer {
         self.published.iter().filter(|(turn, _)| !self.expired.contains(turn))
     }
 
-    /// Compares the acknowledged turns with what the store has of this job's epoch. With `drained`, nothing else may be left.
+    /// Compares the acknowledged turns with what the store has of this job's epoch. With `drained`,
+    /// nothing else of it may be left.
     ///
     /// # Errors
     /// [`ListError`] when the store cannot be listed.

@@ -100,7 +100,7 @@ impl Blocker {
             }
             Self::Unscoped => "Drop the checkpoint",
             Self::Pinned { .. } => {
-                "its owner settles it and releases a save; or, on proof, an operator does, or fences"
+                "its owner settles it and releases a save; or, on proof, an operator does or fences"
             }
             Self::WaitingForShard { .. } => "the missing rank joins, or the pins end",
             Self::InFlight { .. } => {

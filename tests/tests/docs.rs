@@ -3,7 +3,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use pinfold_core::catalog::{Blocker, Lifter};
+use pinfold_core::id::{ConversationId, Incarnation, OpId, OwnerId, PinId, ShardIndex, TurnId};
 use pinfold_core::invariant::Invariant;
+use pinfold_core::outcome::TurnKey;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
@@ -95,4 +98,46 @@ fn links_between_pages_lead_somewhere() {
             assert!(!local || above.join(target).exists(), "{}: {link}", page.display());
         }
     }
+}
+
+/// One blocker of each kind, in the order of an answer.
+fn blockers() -> Vec<Blocker> {
+    let op = OpId { owner: OwnerId::default(), incarnation: Incarnation(1), sequence: 1 };
+    let pin = PinId { op, place: 0 };
+    let turn = TurnKey { conversation: ConversationId::default(), turn: TurnId::default() };
+    let all = vec![
+        Blocker::Retained { turn },
+        Blocker::Unscoped,
+        Blocker::Pinned { pin, save: true },
+        Blocker::WaitingForShard { shard: ShardIndex(0) },
+        Blocker::InFlight { pin, shard: None },
+        Blocker::InDoubt { pin },
+        Blocker::Collectable,
+        Blocker::Collecting { left: 1, refused: Vec::new() },
+        Blocker::Quarantined { objects: Vec::new() },
+        Blocker::Lost,
+    ];
+    assert!(all.is_sorted(), "the order of an answer");
+    all
+}
+
+/// `docs/verbs.md` says of each blocker how it is lifted, and by whom.
+#[test]
+fn the_table_of_blockers_is_true() {
+    let who = |lifter: &Lifter| format!("{lifter:?}").to_lowercase();
+    let mut table = String::from("| blocker | how it is lifted | who may |\n|---|---|---|\n");
+    for blocker in blockers() {
+        let lifters: Vec<_> = blocker.lifters().iter().map(who).collect();
+        let (name, lift) = (blocker.name(), blocker.lift());
+        table += &format!("| {name} | {lift} | {} |\n", lifters.join(", "));
+    }
+    let page = read("docs/verbs.md");
+    let (before, rest) = page.split_once("<!-- blockers -->\n").expect("the mark of the table");
+    let (found, after) = rest.split_once("<!-- end of blockers -->").expect("the table's end");
+    if std::env::var_os("UPDATE_EXPECT").is_some() {
+        let page = format!("{before}<!-- blockers -->\n{table}<!-- end of blockers -->{after}");
+        fs::write(root().join("docs/verbs.md"), page).expect("a writable page");
+        return;
+    }
+    assert_eq!(found, table, "UPDATE_EXPECT=1 rewrites it");
 }

@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::folder;
+use crate::folder::{self, is_absence};
 use crate::store::{DeleteOutcome, GetOutcome, ListError, ObjectStore, Presence, PutOutcome, Why};
 
 const OBJECTS_FOLDER: &str = "objects";
@@ -38,9 +38,9 @@ const LINK_TRIES: u32 = 64;
 /// How a [`FileStore`] writes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FileStoreOptions {
-    /// Syncs each object and its folder before it counts as stored or gone. Off by default: a
-    /// checkpoint that a power cut takes is one recomputation, and a sync for each object is the
-    /// price of the whole store.
+    /// Syncs each object and all folders above it, which others may have created and not synced,
+    /// before it counts as stored or gone. Off by default: a checkpoint that a power cut takes is
+    /// one recomputation, and some syncs for each object are the price of the whole store.
     pub sync_objects: bool,
 }
 
@@ -90,6 +90,9 @@ impl FileStore {
         };
         let attempts = root.join(ATTEMPTS_FOLDER);
         fs::create_dir_all(&attempts).map_err(io_at("create", &attempts))?;
+        if options.sync_objects {
+            folder::sync_above(&root).map_err(io_at("sync what is above", &root))?;
+        }
         // Only tells names apart; any value will do.
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let started_nanos = since.as_nanos();
@@ -155,7 +158,7 @@ impl FileStore {
                 }
                 _ => return Linked::Unknown(why_at("link to its key", path)(error)),
             }
-            match self.create_folders(above) {
+            match fs::create_dir_all(above) {
                 // A delete found one of them empty and removed it meanwhile.
                 Err(error) if is_pruning(error.kind()) => {}
                 Err(error) => return Linked::No(why_at("create", above)(error)),
@@ -170,17 +173,9 @@ impl FileStore {
         if !self.options.sync_objects {
             return Linked::Yes;
         }
-        match folder::sync(above) {
+        match folder::sync_up_to(&self.root, above) {
             Ok(()) => Linked::Yes,
-            Err(error) => Linked::Unknown(why_at("sync", above)(error)),
-        }
-    }
-
-    fn create_folders(&self, folder: &Path) -> io::Result<()> {
-        if self.options.sync_objects {
-            folder::create_durably(folder)
-        } else {
-            fs::create_dir_all(folder)
+            Err(error) => Linked::Unknown(why_at("sync the folders down to", above)(error)),
         }
     }
 
@@ -223,7 +218,8 @@ impl FileStore {
         }
         // Whoever stored it may not have synced it, or not yet.
         let above = path.parent().unwrap_or(&self.root);
-        match File::open(path).and_then(|file| file.sync_all()).and_then(|()| folder::sync(above)) {
+        let synced = File::open(path).and_then(|file| file.sync_all());
+        match synced.and_then(|()| folder::sync_up_to(&self.root, above)) {
             Ok(()) => PutOutcome::Stored,
             Err(error) => PutOutcome::Unknown(why_at("sync", path)(error)),
         }
@@ -282,8 +278,7 @@ impl FileStore {
     fn removed(&self, path: &Path) -> DeleteOutcome {
         let above = path.parent().unwrap_or(&self.root);
         if self.options.sync_objects
-            && let Err(error) = folder::sync(above)
-            && !is_absence(error.kind())
+            && let Err(error) = folder::sync_nearest(&self.root, above)
         {
             return DeleteOutcome::Unknown(why_at("sync", above)(error));
         }
@@ -446,11 +441,6 @@ fn is_key(key: &str) -> bool {
 /// What creating a folder says while another thread removes folders on the way to it.
 fn is_pruning(kind: ErrorKind) -> bool {
     matches!(kind, ErrorKind::NotFound | ErrorKind::AlreadyExists)
-}
-
-/// There is no file of that name; a part of its path may be a file instead of a folder.
-fn is_absence(kind: ErrorKind) -> bool {
-    matches!(kind, ErrorKind::NotFound | ErrorKind::NotADirectory)
 }
 
 /// The file system decided not to, and will not come back to it.

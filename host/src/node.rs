@@ -68,7 +68,7 @@ pub struct NodeClient {
     epoch: Epoch,
 }
 
-/// Why a node cannot start.
+/// Why a node cannot start, or how it ended.
 #[derive(Debug, thiserror::Error)]
 pub enum NodeError {
     /// The journal cannot be made or opened.
@@ -77,12 +77,15 @@ pub enum NodeError {
     /// The journal's records cannot be used.
     #[error(transparent)]
     Recover(#[from] RecoverError),
-    /// The first append failed.
+    /// An append failed.
     #[error(transparent)]
     Append(#[from] AppendError),
     /// The thread cannot be started.
     #[error("the node's thread cannot be started: {0}")]
     Thread(std::io::Error),
+    /// The thread panicked: what was answered is durable, and nothing else is known.
+    #[error("the node's thread panicked; what it answered before is in the journal: open it again")]
+    Panicked,
 }
 
 /// The node is gone or poisoned: nothing is known of what the request would have done.
@@ -110,7 +113,10 @@ impl Node {
         Self::open_if(dir, |_| Ok(()))
     }
 
-    /// Goes on with the job of a folder, if the caller agrees with it; nothing is written before.
+    /// Goes on with the job of a folder, if the caller agrees with it.
+    ///
+    /// No record is appended before the caller agrees. The journal was opened by then: a torn tail
+    /// is cut, and the last frame written again with its own bytes.
     ///
     /// # Errors
     /// The caller's own, and as for [`open`](Self::open).
@@ -168,15 +174,17 @@ impl Node {
     /// Answers what was sent before, and ends the thread.
     ///
     /// # Errors
-    /// The append that failed, if one did; the journal ends before it.
-    pub fn stop(mut self) -> Result<(), AppendError> {
+    /// [`NodeError::Append`] with the append that failed, if one did; the journal ends before it.
+    /// [`NodeError::Panicked`] when the thread did.
+    pub fn stop(mut self) -> Result<(), NodeError> {
         if let Some(inbox) = self.inbox.take() {
             // A thread that is gone already tells why below.
             let _ = inbox.send(Message::Stop);
         }
         match self.thread.take().map(JoinHandle::join) {
-            Some(Ok(result)) => result,
-            Some(Err(_)) | None => Ok(()),
+            Some(Ok(result)) => result.map_err(NodeError::Append),
+            Some(Err(_)) => Err(NodeError::Panicked),
+            None => Ok(()),
         }
     }
 }
@@ -389,5 +397,20 @@ mod tests {
         let stats = client.inspect(|_, stats| stats).unwrap();
         assert_eq!(stats.requests, 8);
         assert!(stats.syncs <= 9);
+    }
+
+    /// A panic of the node's thread is told, and what was answered before is there.
+    #[test]
+    fn a_panic_is_told() {
+        let dir = tempfile::tempdir().unwrap();
+        let (node, _effects) = Node::create(dir.path(), genesis()).unwrap();
+        let client = node.client().unwrap();
+        let registered = client.call(register("w1")).unwrap();
+        assert_eq!(client.inspect(|_, _| panic!("a look that fails")), Err::<(), _>(Gone));
+        assert_eq!(client.call(register("w1")), Err(Gone));
+        assert!(matches!(node.stop(), Err(NodeError::Panicked)));
+        let (node, _effects, _) = Node::open(dir.path()).unwrap();
+        assert_eq!(node.client().unwrap().call(register("w1")).unwrap(), registered);
+        node.stop().unwrap();
     }
 }

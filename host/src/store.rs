@@ -4,6 +4,9 @@
 //! is *known*: that it is so, that it definitely is not, or that nobody knows. A store never turns
 //! the third into one of the others; the protocol decides what follows from it.
 
+use pinfold_core::outcome;
+use pinfold_core::transfer::{CheckAnswer, PutAnswer};
+
 /// A store of whole objects under keys, with blocking calls that any thread may make.
 ///
 /// Keys are texts of `a-z0-9-/` (a key of ours is [`pinfold_core::id::Key`]). No call retries: a
@@ -88,6 +91,36 @@ pub enum DeleteOutcome {
     Refused(Why),
     /// Nobody knows whether it is deleted, or still will be.
     Unknown(Why),
+}
+
+impl From<&PutOutcome> for PutAnswer {
+    /// Either way the object has no proof, and its key is never put again.
+    fn from(outcome: &PutOutcome) -> Self {
+        match outcome {
+            PutOutcome::Stored => Self::Stored,
+            PutOutcome::Failed(_) | PutOutcome::Unknown(_) => Self::Failed,
+        }
+    }
+}
+
+impl From<&Presence> for CheckAnswer {
+    fn from(presence: &Presence) -> Self {
+        match presence {
+            Presence::Present { bytes } => Self::Present { bytes: *bytes },
+            Presence::Absent => Self::Absent,
+            Presence::Unknown(_) => Self::Unknown,
+        }
+    }
+}
+
+impl From<DeleteOutcome> for outcome::DeleteOutcome {
+    fn from(outcome: DeleteOutcome) -> Self {
+        match outcome {
+            DeleteOutcome::Gone => Self::Gone,
+            DeleteOutcome::Refused(_) => Self::Refused,
+            DeleteOutcome::Unknown(_) => Self::Unknown,
+        }
+    }
 }
 
 /// The reason of an answer, for a person: what was tried, where, and what came back.
@@ -248,5 +281,31 @@ pub(crate) mod contract {
         for key in &keys {
             delete(store, key);
         }
+    }
+}
+
+/// What the core is told says no more than what the store said.
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn why() -> Why {
+        Why::new("timed out")
+    }
+
+    #[test]
+    fn answers_keep_what_is_known() {
+        assert_eq!(PutAnswer::from(&PutOutcome::Stored), PutAnswer::Stored);
+        for outcome in [PutOutcome::Failed(why()), PutOutcome::Unknown(why())] {
+            assert_eq!(PutAnswer::from(&outcome), PutAnswer::Failed);
+        }
+        let present = CheckAnswer::from(&Presence::Present { bytes: 7 });
+        assert_eq!(present, CheckAnswer::Present { bytes: 7 });
+        assert_eq!(CheckAnswer::from(&Presence::Absent), CheckAnswer::Absent);
+        assert_eq!(CheckAnswer::from(&Presence::Unknown(why())), CheckAnswer::Unknown);
+        let told = outcome::DeleteOutcome::from;
+        assert_eq!(told(DeleteOutcome::Gone), outcome::DeleteOutcome::Gone);
+        assert_eq!(told(DeleteOutcome::Refused(why())), outcome::DeleteOutcome::Refused);
+        assert_eq!(told(DeleteOutcome::Unknown(why())), outcome::DeleteOutcome::Unknown);
     }
 }

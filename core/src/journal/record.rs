@@ -8,7 +8,7 @@
 //! | header | bytes | what |
 //! |---|---|---|
 //! | 0 | 8 | `PINFOLDJ` |
-//! | 8 | 4 | format version, 1: of this header and of what every frame begins and ends with |
+//! | 8 | 4 | format version, 1: of this header, and of the head and the checksum of every frame |
 //! | 12 | 16 | epoch |
 //! | 28 | 8 | sequence number of the first record |
 //! | 36 | 4 | checksum of bytes 0 to 35 |
@@ -17,15 +17,20 @@
 //! |---|---|---|
 //! | 0 | 4 | `PFrm` |
 //! | 4 | 1 | version of the records in it, 1; never 0 |
-//! | 5 | 4 | payload length *n* |
+//! | 5 | 4 | payload length *n*; the whole frame has at most 16 MiB |
 //! | 9 | 8 | sequence number of its first record |
 //! | 17 | 4 | how many records, at least one |
-//! | 21 | *n* | the records, each a length (4 bytes) and that many bytes |
-//! | 21 + *n* | 4 | checksum of the epoch (which a frame doesn't hold) and bytes 0 to 20 + *n* |
+//! | 21 | 4 | checksum of the epoch (which no frame holds) and of bytes 0 to 20 |
+//! | 25 | *n* | the records, each a length (4 bytes) and that many bytes |
+//! | 25 + *n* | 4 | checksum of the epoch, of bytes 0 to 20 and of the records |
+//!
+//! The last checksum leaves out the one in the head: a CRC that runs over a CRC of all before it
+//! forgets all before it, and any records of the right length would do for any head.
 //!
 //! One frame is one sync's whole batch, and none is written before the one before it is synced, so
-//! only the last can be torn. Hence the rule of [`scan`] for a bad frame: when a later frame has so
-//! much as begun, the bad one had been synced and is damage; else it is a torn tail.
+//! only the last can be torn. Hence the rule of [`scan`] for a bad frame: when anything was written
+//! behind it, the bad one had been synced and is damage; else it is a torn tail. The head has a
+//! checksum of its own so that where "behind it" begins is known, and no record can feign it.
 
 mod scan;
 #[cfg(test)]
@@ -40,17 +45,21 @@ use crate::id::Epoch;
 pub use scan::{Damage, DamageKind, End, Scan, frames_in, scan};
 
 /// The version of header and frames that this code writes, and the only one that it reads.
-pub const VERSION: u8 = 1;
+pub const FORMAT_VERSION: u32 = 1;
+/// The version of the records in a frame that this code writes, and the only one that it reads.
+pub const RECORD_VERSION: u8 = 1;
 /// The most bytes that one whole frame may have; a longer one is never written nor believed.
 pub const MAX_FRAME_BYTES: u32 = 16 << 20;
 /// What a frame has besides its payload: the head and the checksum.
-pub const FRAME_OVERHEAD_BYTES: u32 = 25;
+pub const FRAME_OVERHEAD_BYTES: u32 = 29;
 /// What a record costs in a frame besides its own bytes.
 pub const RECORD_OVERHEAD_BYTES: u32 = 4;
 
 const MAGIC: [u8; 8] = *b"PINFOLDJ";
 const MARKER: [u8; 4] = *b"PFrm";
-const HEAD_BYTES: usize = 21;
+/// What the head says, without its checksum.
+const FIELD_BYTES: usize = 21;
+const HEAD_BYTES: usize = FIELD_BYTES + CHECKSUM_BYTES;
 const CHECKSUM_BYTES: usize = 4;
 const MAX_PAYLOAD_BYTES: u32 = MAX_FRAME_BYTES - FRAME_OVERHEAD_BYTES;
 
@@ -74,7 +83,7 @@ impl Header {
     pub fn encode(&self) -> [u8; Self::BYTES] {
         let mut bytes = [0; Self::BYTES];
         bytes[..8].copy_from_slice(&MAGIC);
-        bytes[8..12].copy_from_slice(&u32::from(VERSION).to_le_bytes());
+        bytes[8..12].copy_from_slice(&FORMAT_VERSION.to_le_bytes());
         bytes[12..28].copy_from_slice(self.epoch.as_bytes());
         bytes[28..36].copy_from_slice(&self.first_sequence.to_le_bytes());
         let checksum = CASTAGNOLI.checksum(&bytes[..36]);
@@ -94,7 +103,7 @@ impl Header {
             return Err(HeaderError::Magic);
         }
         let version = array_at(bytes, 8).map(u32::from_le_bytes).ok_or(HeaderError::Short)?;
-        if version != u32::from(VERSION) {
+        if version != FORMAT_VERSION {
             return Err(HeaderError::UnknownVersion { version });
         }
         let epoch = array_at(bytes, 12).ok_or(HeaderError::Short)?;
@@ -187,11 +196,13 @@ impl FrameWriter {
         }
         let end = HEAD_BYTES + index(self.payload_bytes);
         self.bytes.resize(end, 0);
-        if let Some(head) = self.bytes.first_chunk_mut() {
-            let Self { payload_bytes, first_sequence, count, .. } = *self;
-            *head = Head { version: VERSION, payload_bytes, first_sequence, count }.encode();
+        let Self { payload_bytes, first_sequence, count, .. } = *self;
+        let head = Head { version: RECORD_VERSION, payload_bytes, first_sequence, count };
+        let payload = self.bytes.get(HEAD_BYTES..).unwrap_or_default();
+        let checksum = head.frame_checksum(epoch, payload);
+        if let Some(place) = self.bytes.first_chunk_mut() {
+            *place = head.encode(epoch);
         }
-        let checksum = frame_checksum(epoch, &self.bytes);
         self.bytes.extend_from_slice(&checksum.to_le_bytes());
         &self.bytes
     }
@@ -216,10 +227,12 @@ impl<'a> Frame<'a> {
     /// # Errors
     /// [`FrameError`] when they are anything else.
     pub fn decode(epoch: &Epoch, bytes: &'a [u8]) -> Result<Self, FrameError> {
-        let (head, payload) = read_checked(epoch, bytes).map_err(|fault| match fault {
+        let head = Head::read(epoch, bytes).map_err(|fault| match fault {
             Fault::Bad(why) => FrameError::Bad(why),
             Fault::UnknownVersion(version) => FrameError::UnknownVersion { version },
+            Fault::Malformed => FrameError::Malformed,
         })?;
+        let payload = head.payload(epoch, bytes).map_err(FrameError::Bad)?;
         let frame = Self::of(&head, payload).ok_or(FrameError::Malformed)?;
         if frame.length() == bytes.len() { Ok(frame) } else { Err(FrameError::Trailing) }
     }
@@ -268,7 +281,7 @@ pub enum FrameError {
         /// The version it names.
         version: u8,
     },
-    /// A good checksum over records that do not add up.
+    /// Good checksums over what does not add up.
     #[error("the records of the frame do not add up to what its head says")]
     Malformed,
     /// A good frame and more bytes behind it.
@@ -288,10 +301,10 @@ pub enum BadFrame {
     /// The version is 0, which no version is: the byte was never written.
     #[error("the head is only partly written")]
     Unwritten,
-    /// Longer than any frame.
-    #[error("the frame claims a length that no frame has")]
-    Length,
-    /// The bytes, or the epoch, are not those that were checksummed.
+    /// The head, or the epoch, is not the one that was checksummed.
+    #[error("the checksum of the head does not agree")]
+    Head,
+    /// The head is good, and the records are not those that were checksummed.
     #[error("the checksum does not agree")]
     Checksum,
 }
@@ -305,8 +318,8 @@ struct Head {
 }
 
 impl Head {
-    fn encode(&self) -> [u8; HEAD_BYTES] {
-        let mut bytes = [0; HEAD_BYTES];
+    fn fields(&self) -> [u8; FIELD_BYTES] {
+        let mut bytes = [0; FIELD_BYTES];
         bytes[..4].copy_from_slice(&MARKER);
         bytes[4] = self.version;
         bytes[5..9].copy_from_slice(&self.payload_bytes.to_le_bytes());
@@ -315,8 +328,16 @@ impl Head {
         bytes
     }
 
-    /// A head of any version but 0.
-    fn decode(bytes: &[u8]) -> Result<Self, BadFrame> {
+    fn encode(&self, epoch: &Epoch) -> [u8; HEAD_BYTES] {
+        let fields = self.fields();
+        let mut bytes = [0; HEAD_BYTES];
+        bytes[..FIELD_BYTES].copy_from_slice(&fields);
+        bytes[FIELD_BYTES..].copy_from_slice(&checksum_of(epoch, &fields, &[]).to_le_bytes());
+        bytes
+    }
+
+    /// A head of any version but 0, and its checksum, which nobody has looked at.
+    fn decode(bytes: &[u8]) -> Result<(Self, u32), BadFrame> {
         let marker: [u8; 4] = array_at(bytes, 0).ok_or(BadFrame::Cut)?;
         if marker != MARKER {
             return Err(BadFrame::Marker);
@@ -328,57 +349,69 @@ impl Head {
         let payload_bytes = array_at(bytes, 5).map(u32::from_le_bytes).ok_or(BadFrame::Cut)?;
         let first_sequence = array_at(bytes, 9).map(u64::from_le_bytes).ok_or(BadFrame::Cut)?;
         let count = array_at(bytes, 17).map(u32::from_le_bytes).ok_or(BadFrame::Cut)?;
-        Ok(Self { version, payload_bytes, first_sequence, count })
+        let checksum = array_at(bytes, FIELD_BYTES).ok_or(BadFrame::Cut)?;
+        let head = Self { version, payload_bytes, first_sequence, count };
+        Ok((head, u32::from_le_bytes(checksum)))
     }
 
-    /// Whether a frame with this head may stand behind one that should begin with `expected`.
-    fn may_follow(&self, expected: u64) -> bool {
+    /// A head of any version but 0, as it was written.
+    fn decode_checked(epoch: &Epoch, bytes: &[u8]) -> Result<Self, BadFrame> {
+        let (head, checksum) = Self::decode(bytes)?;
+        let agrees = checksum_of(epoch, &head.fields(), &[]) == checksum;
+        if agrees { Ok(head) } else { Err(BadFrame::Head) }
+    }
+
+    /// The head of the frame at the start of these bytes, as it was written by this version.
+    fn read(epoch: &Epoch, bytes: &[u8]) -> Result<Self, Fault> {
+        // The version comes first: what it doesn't know, it must not judge, nor call torn.
+        if let (Some(MARKER), Some(&version)) = (array_at(bytes, 0), bytes.get(4))
+            && version != RECORD_VERSION
+            && version != 0
+        {
+            return Err(Fault::UnknownVersion(version));
+        }
+        let head = Self::decode_checked(epoch, bytes).map_err(Fault::Bad)?;
+        if head.is_possible() { Ok(head) } else { Err(Fault::Malformed) }
+    }
+
+    /// Whether a frame may have so many bytes and records.
+    fn is_possible(&self) -> bool {
         let room = self.payload_bytes / RECORD_OVERHEAD_BYTES;
-        self.payload_bytes <= MAX_PAYLOAD_BYTES
-            && (1..=room).contains(&self.count)
-            && self.first_sequence >= expected
+        self.payload_bytes <= MAX_PAYLOAD_BYTES && (1..=room).contains(&self.count)
+    }
+
+    /// Splits the bytes that this head begins into payload, stored checksum, and what follows.
+    fn split<'a>(&self, bytes: &'a [u8]) -> Option<(&'a [u8], u32, &'a [u8])> {
+        let behind_head = bytes.get(HEAD_BYTES..)?;
+        let (payload, rest) = behind_head.split_at_checked(index(self.payload_bytes))?;
+        let (checksum, rest) = rest.split_first_chunk()?;
+        Some((payload, u32::from_le_bytes(*checksum), rest))
+    }
+
+    /// The payload behind this head, as it was written.
+    fn payload<'a>(&self, epoch: &Epoch, bytes: &'a [u8]) -> Result<&'a [u8], BadFrame> {
+        let (payload, stored, _) = self.split(bytes).ok_or(BadFrame::Cut)?;
+        let agrees = self.frame_checksum(epoch, payload) == stored;
+        if agrees { Ok(payload) } else { Err(BadFrame::Checksum) }
+    }
+
+    fn frame_checksum(&self, epoch: &Epoch, payload: &[u8]) -> u32 {
+        checksum_of(epoch, &self.fields(), payload)
     }
 }
 
 enum Fault {
     Bad(BadFrame),
     UnknownVersion(u8),
+    /// A good head that no writer writes.
+    Malformed,
 }
 
-/// Head, payload and stored checksum of the frame at the start of these bytes.
-fn split(bytes: &[u8]) -> Result<(Head, &[u8], u32), Fault> {
-    // The version comes first: what it doesn't know, it must not judge by the layout of its own.
-    if let (Some(MARKER), Some(&version)) = (array_at(bytes, 0), bytes.get(4))
-        && version != VERSION
-        && version != 0
-    {
-        return Err(Fault::UnknownVersion(version));
-    }
-    let head = Head::decode(bytes).map_err(Fault::Bad)?;
-    if head.payload_bytes > MAX_PAYLOAD_BYTES {
-        return Err(Fault::Bad(BadFrame::Length));
-    }
-    let end = HEAD_BYTES + index(head.payload_bytes);
-    let payload = bytes.get(HEAD_BYTES..end).ok_or(Fault::Bad(BadFrame::Cut))?;
-    let checksum = array_at(bytes, end).ok_or(Fault::Bad(BadFrame::Cut))?;
-    Ok((head, payload, u32::from_le_bytes(checksum)))
-}
-
-/// Head and payload of the frame at the start of these bytes, whose checksum agrees.
-fn read_checked<'a>(epoch: &Epoch, bytes: &'a [u8]) -> Result<(Head, &'a [u8]), Fault> {
-    let (head, payload, stored) = split(bytes)?;
-    let covered = bytes.get(..HEAD_BYTES + payload.len()).unwrap_or_default();
-    if frame_checksum(epoch, covered) == stored {
-        Ok((head, payload))
-    } else {
-        Err(Fault::Bad(BadFrame::Checksum))
-    }
-}
-
-fn frame_checksum(epoch: &Epoch, head_and_payload: &[u8]) -> u32 {
+fn checksum_of(epoch: &Epoch, fields: &[u8; FIELD_BYTES], payload: &[u8]) -> u32 {
     let mut digest = CASTAGNOLI.digest();
     digest.update(epoch.as_bytes());
-    digest.update(head_and_payload);
+    digest.update(fields);
+    digest.update(payload);
     digest.finalize()
 }
 

@@ -118,14 +118,17 @@ fn failed_puts_leave_nothing() {
 /// A key that begins others, or goes on behind an object, is no object itself.
 #[test]
 fn folders_and_what_lies_behind_objects_are_absent() {
-    let (_dir, store) = store();
-    assert_eq!(store.put(KEY, &[b"x"]), PutOutcome::Stored);
-    for absent in ["job/00e1", &format!("{KEY}/0001")] {
-        assert_eq!(store.size(absent), Presence::Absent);
-        assert_eq!(store.get(absent, &mut [0]), GetOutcome::Absent);
-        assert_eq!(store.delete(absent), DeleteOutcome::Gone);
+    for sync_objects in [false, true] {
+        let dir = tempfile::tempdir().unwrap();
+        let store = FileStore::create(dir.path(), FileStoreOptions { sync_objects }).unwrap();
+        assert_eq!(store.put(KEY, &[b"x"]), PutOutcome::Stored);
+        for absent in ["job/00e1", &format!("{KEY}/0001"), &format!("{KEY}/0001/0002")] {
+            assert_eq!(store.size(absent), Presence::Absent);
+            assert_eq!(store.get(absent, &mut [0]), GetOutcome::Absent);
+            assert_eq!(store.delete(absent), DeleteOutcome::Gone);
+        }
+        assert_eq!(store.size(KEY), Presence::Present { bytes: 1 });
     }
-    assert_eq!(store.size(KEY), Presence::Present { bytes: 1 });
 }
 
 #[test]
@@ -231,6 +234,28 @@ fn a_forbidden_delete_is_refused() {
         assert!(matches!(put, PutOutcome::Failed(_)), "{put:?}");
         assert!(matches!(outcome, DeleteOutcome::Refused(_)), "{outcome:?}");
         assert_eq!(store.size("job/1"), Presence::Present { bytes: 1 });
+    }
+}
+
+/// A folder above that somebody else created, and that cannot be synced, leaves a put unknown; root
+/// may open any, and then there is nothing to see.
+#[cfg(unix)]
+#[test]
+fn stored_means_that_all_folders_above_are_synced() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let dir = tempfile::tempdir().unwrap();
+    let store = FileStore::create(dir.path(), FileStoreOptions { sync_objects: true }).unwrap();
+    let folder = dir.path().join("objects/job");
+    fs::create_dir_all(folder.join("00e1")).unwrap();
+    assert_eq!(store.put("job/00e1/1", &[b"x"]), PutOutcome::Stored);
+    fs::set_permissions(&folder, fs::Permissions::from_mode(0o333)).unwrap();
+    let forbidden = File::open(&folder).is_err();
+    let (private, shared) =
+        (store.put("job/00e1/2", &[b"x"]), store.put_shared("job/00e1/1", &[b"x"]));
+    fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)).unwrap();
+    for put in [private, shared] {
+        assert_eq!(matches!(put, PutOutcome::Unknown(_)), forbidden, "{put:?}");
     }
 }
 

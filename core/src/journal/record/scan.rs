@@ -1,8 +1,6 @@
 //! Judging the frames of a journal: all good, a torn tail, or damage.
 
-use super::{
-    BadFrame, Fault, Frame, HEAD_BYTES, Head, MAX_FRAME_BYTES, index, offset, read_checked, split,
-};
+use super::{BadFrame, Fault, Frame, HEAD_BYTES, Head, MAX_FRAME_BYTES, index, offset};
 use crate::id::Epoch;
 
 /// What [`scan`] found: good frames, and how they end. Positions count from the scanned bytes.
@@ -78,12 +76,12 @@ pub enum DamageKind {
         /// The version it names.
         version: u8,
     },
-    /// A bad frame, and behind it another that was begun: so the bad one had been synced.
+    /// A bad frame, and something was written behind it: so the bad one had been synced.
     #[error("the frame is bad ({bad}) and is not the last: another begins {later_bytes} bytes on")]
     NotLast {
         /// What is bad about it.
         bad: BadFrame,
-        /// How far behind it the other begins.
+        /// How far on from its beginning the other begins.
         later_bytes: u64,
     },
     /// More bytes than one torn frame can leave.
@@ -110,20 +108,25 @@ pub enum DamageKind {
         /// The number that came.
         found: u64,
     },
-    /// A good checksum over records that do not add up.
+    /// Good checksums over what does not add up.
     #[error("the records of the frame do not add up to what its head says")]
     Malformed,
 }
 
 /// Judges all frames behind a header: good ones, and a clean or torn end; else [`Damage`].
 ///
-/// One pass checksums every byte. Behind a bad frame it looks once at each of at most
-/// [`MAX_FRAME_BYTES`] positions for the head of a later frame (marker, version, bounded length,
-/// plausible count, sequence number not below the expected one). A head is enough, without its
-/// checksum: it also tells a damaged frame in front of a torn one, and a run of frames of another
-/// epoch, which this epoch's checksum fails. A lone last frame of another epoch can't be told from
-/// a torn one, and is cut like it. A record that holds the image of such a head would have a torn
-/// frame refused, never a good one cut.
+/// One pass checksums every byte. What a bad frame is depends on what was written behind it:
+///
+/// - Its head is good, so its end is known: any byte but zeros behind that end tells that a later
+///   frame began, and what the records hold cannot.
+/// - Its head is bad, so its end is not known: each of at most [`MAX_FRAME_BYTES`] positions is
+///   looked at once for the good head of a later frame, with a sequence number not below the
+///   expected one. Such a head is enough, without its records: it also tells a damaged frame in
+///   front of a torn one.
+///
+/// Who knows the epoch can put a good head into a record. When the frame of that record is torn
+/// *in its own head*, it is refused as damage; never is a good frame cut. Frames of another epoch
+/// have bad heads here, and are cut like a torn frame; nothing of this epoch is in them.
 ///
 /// # Errors
 /// [`Damage`] names the first frame that is not as it was written and cannot be a torn tail.
@@ -135,18 +138,27 @@ pub fn scan<'a>(epoch: &Epoch, first_sequence: u64, bytes: &'a [u8]) -> Result<S
         }
         let at = offset(bytes.len() - rest.len());
         let damage = |why| Damage { at, why };
-        let (head, payload) = match read_checked(epoch, rest) {
-            Ok(checked) => checked,
+        let head = match Head::read(epoch, rest) {
+            Ok(head) => head,
             Err(Fault::UnknownVersion(version)) => {
                 return Err(damage(DamageKind::UnknownVersion { version }));
             }
+            Err(Fault::Malformed) => return Err(damage(DamageKind::Malformed)),
             Err(Fault::Bad(why)) => {
-                refuse_unless_last(rest, next_sequence, why).map_err(damage)?;
+                refuse_if_a_head_follows(epoch, rest, next_sequence, why).map_err(damage)?;
+                break End::Torn { at, why };
+            }
+        };
+        // A head is written only behind records that are durable, so even a torn one tells a gap.
+        refuse_unless_next(head.first_sequence, next_sequence).map_err(damage)?;
+        let payload = match head.payload(epoch, rest) {
+            Ok(payload) => payload,
+            Err(why) => {
+                refuse_if_bytes_follow(&head, rest, why).map_err(damage)?;
                 break End::Torn { at, why };
             }
         };
         let frame = Frame::of(&head, payload).ok_or(damage(DamageKind::Malformed))?;
-        refuse_unless_next(frame.first_sequence, next_sequence).map_err(damage)?;
         (last_frame_at, next_sequence) = (Some(at), frame.next_sequence);
         rest = rest.get(frame.length()..).unwrap_or_default();
     };
@@ -160,10 +172,10 @@ pub fn scan<'a>(epoch: &Epoch, first_sequence: u64, bytes: &'a [u8]) -> Result<S
 pub fn frames_in(good: &[u8]) -> impl Iterator<Item = Frame<'_>> + use<'_> {
     let mut rest = good;
     core::iter::from_fn(move || {
-        let (head, payload, _) = split(rest).ok()?;
-        let frame = Frame::of(&head, payload)?;
-        rest = rest.get(frame.length()..).unwrap_or_default();
-        Some(frame)
+        let (head, _) = Head::decode(rest).ok()?;
+        let (payload, _, behind) = head.split(rest)?;
+        rest = behind;
+        Frame::of(&head, payload)
     })
 }
 
@@ -175,13 +187,32 @@ fn refuse_unless_next(found: u64, expected: u64) -> Result<(), DamageKind> {
     }
 }
 
-/// A bad frame at the start of `rest` is a torn tail only when nothing was written behind it.
-fn refuse_unless_last(rest: &[u8], expected: u64, bad: BadFrame) -> Result<(), DamageKind> {
+/// The frame at the start of `rest` has a good head and bad records: torn only as the last.
+fn refuse_if_bytes_follow(head: &Head, rest: &[u8], bad: BadFrame) -> Result<(), DamageKind> {
+    match head.split(rest) {
+        Some((_, _, behind)) if behind.iter().any(|byte| *byte != 0) => {
+            let later_bytes = offset(rest.len() - behind.len());
+            Err(DamageKind::NotLast { bad, later_bytes })
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// The frame at the start of `rest` has a bad head: torn only without a good head behind it.
+fn refuse_if_a_head_follows(
+    epoch: &Epoch,
+    rest: &[u8],
+    expected: u64,
+    bad: BadFrame,
+) -> Result<(), DamageKind> {
     let written = rest.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
     if written > index(MAX_FRAME_BYTES) {
         return Err(DamageKind::TailTooLong { bad, bytes: offset(written) });
     }
-    let begins = |window: &[u8]| Head::decode(window).is_ok_and(|head| head.may_follow(expected));
+    let begins = |window: &[u8]| {
+        Head::decode_checked(epoch, window)
+            .is_ok_and(|head| head.is_possible() && head.first_sequence >= expected)
+    };
     match rest.windows(HEAD_BYTES).skip(1).position(begins) {
         Some(skipped) => Err(DamageKind::NotLast { bad, later_bytes: offset(skipped) + 1 }),
         None => Ok(()),

@@ -45,13 +45,23 @@ fn damage_of(bytes: &[u8]) -> Damage {
     scanned(bytes).unwrap_err()
 }
 
-/// A frame whose head is patched and whose checksum agrees all the same.
+/// A frame of which a byte of the fields or the records is patched, and all checksums agree.
 fn patched(frame: &[u8], at: usize, with: &[u8]) -> Vec<u8> {
     let mut bytes = frame[..frame.len() - CHECKSUM_BYTES].to_vec();
     bytes[at..at + with.len()].copy_from_slice(with);
-    let checksum = frame_checksum(&epoch(), &bytes);
+    let fields = *bytes.first_chunk().unwrap();
+    let of_head = checksum_of(&epoch(), &fields, &[]);
+    bytes[FIELD_BYTES..HEAD_BYTES].copy_from_slice(&of_head.to_le_bytes());
+    let checksum = checksum_of(&epoch(), &fields, &bytes[HEAD_BYTES..]);
     bytes.extend_from_slice(&checksum.to_le_bytes());
     bytes
+}
+
+/// What a worker that knows the epoch puts into a record: the good head of a far later frame.
+fn planted() -> Vec<u8> {
+    let head =
+        Head { version: RECORD_VERSION, payload_bytes: 100, first_sequence: u64::MAX, count: 1 };
+    [&b"digest "[..], &head.encode(&epoch()), b" and more"].concat()
 }
 
 fn hex(bytes: &[u8]) -> std::string::String {
@@ -65,8 +75,22 @@ fn bytes_are_golden() {
     let golden = "50494e464f4c444a0100000000112233445566778899aabbccddeeff0700000000000000";
     assert_eq!(hex(&header.encode()), std::format!("{golden}2e7d62c9"));
     let frame = frame_of(&epoch(), FIRST, &[b"prepare", b""]);
-    let golden = "5046726d010f000000070000000000000002000000070000007072657061726500000000";
-    assert_eq!(hex(&frame), std::format!("{golden}901bf3c7"));
+    let head = "5046726d010f000000070000000000000002000000706c7f58";
+    let records = "070000007072657061726500000000";
+    assert_eq!(hex(&frame), std::format!("{head}{records}901bf3c7"));
+}
+
+/// The tables stand in two places, for who reads the code and for who reads the page.
+#[test]
+fn the_page_has_the_same_tables() {
+    let rows = |text: &'static str, before: &'static str| {
+        let row = move |line: &'static str| line.strip_prefix(before);
+        let is_row = |row: &&str| row.starts_with("| ") && row.as_bytes()[2].is_ascii_digit();
+        text.lines().filter_map(row).filter(is_row).collect::<Vec<_>>()
+    };
+    let here = rows(include_str!("../record.rs"), "//! ");
+    let page = rows(include_str!("../../../../docs/journal-format.md"), "");
+    assert!(here.len() == 13 && page.starts_with(&here), "{here:#?} {page:#?}");
 }
 
 /// CRC-32C has a published check value.
@@ -180,6 +204,100 @@ fn a_flip_before_a_torn_frame_is_damage() {
     }
 }
 
+/// Behind a good head the first byte of a later frame is enough, and any byte is one.
+#[test]
+fn anything_behind_the_end_of_a_bad_frame_is_damage() {
+    let frames = frames();
+    let whole = frames.concat();
+    let (bad_at, last_at) = (frames[0].len(), whole.len() - frames[2].len());
+    let why = DamageKind::NotLast { bad: BadFrame::Checksum, later_bytes: offset(frames[1].len()) };
+    let damage = Damage { at: offset(bad_at), why };
+    for place in bad_at + HEAD_BYTES..last_at {
+        let mut bytes = whole.clone();
+        bytes[place] ^= 0x10;
+        for length in last_at + 1..=whole.len() {
+            assert_eq!(damage_of(&bytes[..length]), damage, "byte {place}, {length} bytes");
+        }
+        // Of the later frame only its last byte reached the disk.
+        let end = bytes.len() - 1;
+        bytes[last_at..end].fill(0);
+        assert_eq!(damage_of(&bytes), damage);
+        bytes[end] = 0;
+        let torn = End::Torn { at: offset(bad_at), why: BadFrame::Checksum };
+        assert_eq!(scanned(&bytes).unwrap().end(), torn, "only zeros follow");
+    }
+}
+
+/// Bytes that a worker chose do not make a torn frame damage, wherever it is torn behind its head.
+#[test]
+fn a_head_planted_in_a_record_is_none() {
+    let [first, ..] = frames();
+    let last = frame_of(&epoch(), FIRST + 2, &[b"settle", &planted(), &planted()]);
+    let good = offset(first.len());
+    for length in 1..last.len() {
+        let mut torn = [&first[..], &last[..length]].concat();
+        let cut = End::Torn { at: good, why: BadFrame::Cut };
+        assert_eq!(scanned(&torn).unwrap().end(), cut, "{length} bytes");
+        // The same with zeros up to the end that the frame was to have, and beyond.
+        torn.resize(first.len() + last.len() + 512, 0);
+        if length >= HEAD_BYTES && torn[..first.len() + last.len()] != [&first[..], &last].concat()
+        {
+            let zeros = End::Torn { at: good, why: BadFrame::Checksum };
+            assert_eq!(scanned(&torn).unwrap().end(), zeros, "{length} bytes and zeros");
+        }
+    }
+    // Any part of it behind the head may be missing, or hold what was there before.
+    for (from, old) in (HEAD_BYTES..last.len()).flat_map(|from| [(from, 0), (from, 0xa5)]) {
+        for to in from + 1..=last.len() {
+            let mut torn = [&first[..], &last].concat();
+            torn[first.len() + from..first.len() + to].fill(old);
+            assert_eq!(
+                scanned(&torn).unwrap().good_bytes() == offset(torn.len()),
+                torn.ends_with(&last)
+            );
+        }
+    }
+}
+
+/// With its own head lost, a torn frame with a planted head is refused: never is anything lost.
+#[test]
+fn a_planted_head_behind_a_torn_one_is_refused() {
+    let [first, ..] = frames();
+    let last = frame_of(&epoch(), FIRST + 2, &[&planted()]);
+    let planted_at = HEAD_BYTES + index(RECORD_OVERHEAD_BYTES) + b"digest ".len();
+    for place in (0..HEAD_BYTES).filter(|place| last[*place] != 0) {
+        let mut torn = [&first[..], &last].concat();
+        torn[first.len() + place] = 0;
+        let why = damage_of(&torn).why;
+        assert!(
+            matches!(why, DamageKind::NotLast { later_bytes, .. }
+                if later_bytes == offset(planted_at)),
+            "byte {place}: {why:?}"
+        );
+    }
+    // A worker that doesn't know the epoch cannot even do that.
+    let foreign =
+        Head { version: RECORD_VERSION, payload_bytes: 100, first_sequence: u64::MAX, count: 1 };
+    for image in [foreign.encode(&Epoch::from_u128(5)).to_vec(), foreign.fields().to_vec()] {
+        let last = frame_of(&epoch(), FIRST + 2, &[&image, b"more"]);
+        let torn = [&first[..], &[0; 4], &last[4..]].concat();
+        assert!(matches!(scanned(&torn).unwrap().end(), End::Torn { .. }));
+    }
+}
+
+/// The records of one frame under the head of another: the last checksum belongs to both.
+#[test]
+fn records_under_another_head_are_bad() {
+    let [_, second, _] = frames();
+    for (of_epoch, sequence) in [(epoch(), FIRST + 9), (Epoch::from_u128(5), FIRST + 1)] {
+        let other = frame_of(&of_epoch, sequence, &[b"permit"]);
+        assert_eq!(other.len(), second.len());
+        let mixed = [&second[..HEAD_BYTES], &other[HEAD_BYTES..]].concat();
+        let bad = Frame::decode(&epoch(), &mixed);
+        assert_eq!(bad, Err(FrameError::Bad(BadFrame::Checksum)));
+    }
+}
+
 #[test]
 fn zeros_behind_the_last_frame_are_a_clean_end() {
     let mut bytes = frames().concat();
@@ -217,14 +335,16 @@ fn a_good_frame_behind_a_bad_one_is_damage() {
     assert_eq!(damage_of(&bytes), Damage { at: offset(first.len()), why });
 }
 
-/// A record may hold the image of an earlier frame; torn, it is no later frame that began.
+/// A record may hold the image of a frame; torn, it is no later frame that began.
 #[test]
-fn the_image_of_an_earlier_frame_does_not_make_a_torn_one_damage() {
-    let [first, second, _] = frames();
-    for (image, is_torn) in [(&first, true), (&second, false)] {
+fn the_image_of_a_frame_does_not_make_a_torn_one_damage() {
+    let frames = frames();
+    for image in &frames {
         let last = frame_of(&epoch(), FIRST + 2, &[image]);
-        let torn = [&first[..], &last[..last.len() - 1]].concat();
-        assert_eq!(scanned(&torn).is_ok(), is_torn);
+        for length in 1..last.len() {
+            let torn = [&frames[0][..], &last[..length]].concat();
+            assert_eq!(scanned(&torn).unwrap().good_bytes(), offset(frames[0].len()));
+        }
     }
 }
 
@@ -237,20 +357,26 @@ fn gaps_and_repeats_are_damage() {
     let repeat = DamageKind::Repeat { expected: FIRST + 2, found: FIRST };
     assert_eq!(damage_of(&[first.clone(), first].concat()), Damage { at, why: repeat });
     let early = DamageKind::Gap { expected: FIRST, found: FIRST + 2 };
-    assert_eq!(damage_of(&second), Damage { at: 0, why: early });
+    // Torn, too: no frame begins before all in front of it are durable.
+    for length in HEAD_BYTES..=second.len() {
+        assert_eq!(damage_of(&second[..length]), Damage { at: 0, why: early });
+    }
 }
 
-/// Protocol 6: another epoch's frames change nothing here.
+/// Protocol 6: another epoch's frames change nothing here; they never count, not even as begun.
 #[test]
-fn frames_of_another_epoch_are_damage() {
+fn frames_of_another_epoch_are_none() {
     let other = Epoch::from_u128(5);
     let foreign = |first, record: &[u8]| frame_of(&other, first, &[record]);
-    let run = [foreign(FIRST, b"one"), foreign(FIRST + 1, b"two")].concat();
-    let length = offset(run.len() / 2);
-    let why = DamageKind::NotLast { bad: BadFrame::Checksum, later_bytes: length };
-    assert_eq!(damage_of(&run), Damage { at: 0, why });
+    let [first, second, _] = frames();
+    let run = [foreign(FIRST + 2, b"one"), foreign(FIRST + 3, b"two")].concat();
+    let torn = End::Torn { at: offset(first.len()), why: BadFrame::Head };
+    assert_eq!(scanned(&[&first[..], &run].concat()).unwrap().end(), torn);
+    let why = DamageKind::NotLast { bad: BadFrame::Head, later_bytes: offset(run.len()) };
+    let behind = [&first[..], &run, &second].concat();
+    assert_eq!(damage_of(&behind), Damage { at: offset(first.len()), why });
     let alone = foreign(FIRST, b"one");
-    assert_eq!(Frame::decode(&epoch(), &alone), Err(FrameError::Bad(BadFrame::Checksum)));
+    assert_eq!(Frame::decode(&epoch(), &alone), Err(FrameError::Bad(BadFrame::Head)));
 }
 
 #[test]
@@ -258,11 +384,16 @@ fn records_that_do_not_add_up_are_damage() {
     let [first, ..] = frames();
     let malformed = Damage { at: 0, why: DamageKind::Malformed };
     for count in [0_u32, 1, 3, u32::MAX] {
-        assert_eq!(damage_of(&patched(&first, 17, &count.to_le_bytes())), malformed);
+        let wrong = patched(&first, 17, &count.to_le_bytes());
+        assert_eq!(damage_of(&wrong), malformed);
+        assert_eq!(Frame::decode(&epoch(), &wrong), Err(FrameError::Malformed));
+    }
+    for length in [0_u32, 7, MAX_PAYLOAD_BYTES + 1, u32::MAX] {
+        assert_eq!(damage_of(&patched(&first, 5, &length.to_le_bytes())), malformed);
     }
     assert_eq!(damage_of(&patched(&first, HEAD_BYTES, &u32::MAX.to_le_bytes())), malformed);
     let overflow = patched(&first, 9, &(u64::MAX - 1).to_le_bytes());
-    assert_eq!(damage_of(&overflow), malformed);
+    assert_eq!(scan(&epoch(), u64::MAX - 1, &overflow), Err(malformed));
 }
 
 #[test]
@@ -287,7 +418,7 @@ fn a_frame_is_bounded() {
     assert_eq!(scan(&epoch(), 0, bytes).unwrap().next_sequence(), 1);
     let mut claims = bytes.to_vec();
     claims[5..9].copy_from_slice(&u32::MAX.to_le_bytes());
-    let torn = End::Torn { at: 0, why: BadFrame::Length };
+    let torn = End::Torn { at: 0, why: BadFrame::Head };
     assert_eq!(scan(&epoch(), 0, &claims).unwrap().end(), torn);
 }
 
@@ -336,7 +467,7 @@ proptest! {
         head in any::<bool>(),
         first in any::<u64>(),
     ) {
-        let bytes = if head { [&MARKER[..], &[VERSION], &bytes].concat() } else { bytes };
+        let bytes = if head { [&MARKER[..], &[RECORD_VERSION], &bytes].concat() } else { bytes };
         let _ = Header::decode(&bytes);
         let _ = Frame::decode(&epoch(), &bytes);
         let _ = frames_in(&bytes).flat_map(|frame| frame.records()).count();

@@ -133,7 +133,6 @@ fn failure(error: &ReplayError) -> Failure {
         ReplayError::Journal(_)
         | ReplayError::Node(_)
         | ReplayError::Gone(_)
-        | ReplayError::Append(_)
         | ReplayError::Store(_)
         | ReplayError::List(_)
         | ReplayError::Serve(_)

@@ -12,7 +12,7 @@ use pinfold_core::id::CheckpointId;
 use pinfold_core::outcome::{DeleteOutcome, Outcome};
 use pinfold_core::policy::Genesis;
 use pinfold_host::node::Effects;
-use pinfold_host::store::{self, ObjectStore};
+use pinfold_host::store::ObjectStore;
 
 use crate::fleet::{Owner, OwnerError};
 
@@ -73,11 +73,7 @@ impl Collector {
             let Effect::Delete { checkpoint, objects, .. } = &effect;
             let keys = effect.keys(&self.job);
             for (key, object) in keys.zip(objects) {
-                let outcome = match self.store.delete(&key.to_string()) {
-                    store::DeleteOutcome::Gone => DeleteOutcome::Gone,
-                    store::DeleteOutcome::Refused(_) => DeleteOutcome::Refused,
-                    store::DeleteOutcome::Unknown(_) => DeleteOutcome::Unknown,
-                };
+                let outcome = DeleteOutcome::from(self.store.delete(&key.to_string()));
                 round.objects += u64::from(outcome == DeleteOutcome::Gone);
                 round.left += u64::from(outcome != DeleteOutcome::Gone);
                 outcomes.entry(*checkpoint).or_default().push((*object, outcome));

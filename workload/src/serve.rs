@@ -18,10 +18,10 @@ use pinfold_core::outcome::{Rejection, TurnKey};
 use pinfold_core::plan::Piece;
 use pinfold_core::policy::Genesis;
 use pinfold_core::transfer::{
-    Candidate, CheckAnswer, Completion, Ended, GetAnswer, LoadRequest, Miss, Publication,
-    Published, PutAnswer, SaveRequest, Step, Transfer, TransferError,
+    Candidate, Completion, Ended, GetAnswer, LoadRequest, Miss, Publication, Published, PutAnswer,
+    SaveRequest, Step, Transfer, TransferError,
 };
-use pinfold_host::store::{GetOutcome, ObjectStore, Presence, PutOutcome};
+use pinfold_host::store::{GetOutcome, ObjectStore};
 
 use crate::fleet::{Owner, OwnerError};
 use crate::model::{Memory, Model, ModelError};
@@ -297,12 +297,8 @@ impl Worker {
             }
             Step::Check { object, .. } => {
                 let checkpoint = transfer.checkpoint().ok_or(ServeError::Stuck)?;
-                let answer = match self.store.size(&self.key(checkpoint, object)) {
-                    Presence::Present { bytes } => CheckAnswer::Present { bytes },
-                    Presence::Absent => CheckAnswer::Absent,
-                    Presence::Unknown(_) => CheckAnswer::Unknown,
-                };
-                transfer.completed(object, Completion::Checked(answer));
+                let presence = self.store.size(&self.key(checkpoint, object));
+                transfer.completed(object, Completion::Checked((&presence).into()));
             }
             Step::Agree { .. }
             | Step::Wait
@@ -343,12 +339,12 @@ impl Worker {
                 parts.push(&trailer);
                 let outcome = self.store.put(&key.to_string(), &parts);
                 freight.private_bytes += payload.len() as u64 + u64::from(TRAILER_BYTES);
-                return put_answer(&outcome);
+                return (&outcome).into();
             }
         };
         let bytes: usize = parts.iter().map(|part| part.len()).sum();
         freight.shared_bytes += bytes as u64;
-        put_answer(&outcome)
+        (&outcome).into()
     }
 
     fn get(
@@ -376,13 +372,6 @@ impl Worker {
         };
         freight.scatter(object, payload);
         answer
-    }
-}
-
-fn put_answer(outcome: &PutOutcome) -> PutAnswer {
-    match outcome {
-        PutOutcome::Stored => PutAnswer::Stored,
-        PutOutcome::Failed(_) | PutOutcome::Unknown(_) => PutAnswer::Failed,
     }
 }
 

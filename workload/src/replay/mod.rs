@@ -12,7 +12,7 @@ use pinfold_core::id::{Epoch, Namespace};
 use pinfold_core::outcome::Rejection;
 use pinfold_core::policy::Limits;
 use pinfold_host::file_store::FileStoreError;
-use pinfold_host::journal_file::{AppendError, JournalError};
+use pinfold_host::journal_file::JournalError;
 use pinfold_host::node::{Gone, NodeError};
 use pinfold_host::store::ListError;
 
@@ -82,15 +82,12 @@ pub enum ReplayError {
     /// The journal cannot be used.
     #[error(transparent)]
     Journal(#[from] JournalError),
-    /// The node cannot start.
+    /// The node cannot start, or ended badly.
     #[error(transparent)]
     Node(#[from] NodeError),
     /// The node is gone.
     #[error(transparent)]
     Gone(#[from] Gone),
-    /// The node could not write its journal.
-    #[error(transparent)]
-    Append(#[from] AppendError),
     /// The store cannot be used.
     #[error(transparent)]
     Store(#[from] FileStoreError),

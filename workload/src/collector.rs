@@ -105,6 +105,7 @@ mod tests {
     use pinfold_core::outcome::Evidence;
     use pinfold_core::policy::{Limits, Policy};
     use pinfold_host::node::{Gone, Node};
+    use pinfold_host::store;
     use pinfold_host::store::{GetOutcome, ListError, Presence, PutOutcome, Why};
 
     use super::*;

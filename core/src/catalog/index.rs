@@ -10,6 +10,12 @@
 //! a quarter, so one insertion re-places at most a segment's entries. They start at different
 //! sizes, so that they grow at different times: the load is about 13/16, at six bytes an entry. The
 //! order inside is never shown.
+//!
+//! Identities are chosen by clients, so hashes may be anything, up to one hash for every identity.
+//! An entry for which no group within reach has a place stands aside, in a list of its segment
+//! that is searched from end to end. That list is empty unless somebody chose identities to
+//! collide; it makes those slow, and decides nothing: only the number of entries makes a segment
+//! grow.
 
 use alloc::vec::Vec;
 
@@ -61,14 +67,17 @@ impl Index {
             }
             matches &= matches - 1;
         }
-        if group.is_passed(0) { segment.find_beyond(home, hash, &is_it) } else { None }
+        if group.is_passed(0) || !segment.aside.is_empty() {
+            return segment.find_beyond(home, hash, &is_it);
+        }
+        None
     }
 
     /// Every slot with this hash, and few others: the caller compares identities.
     pub(crate) fn candidates(&self, hash: u64) -> Candidates<'_> {
         match self.segments.get(self.segment_of(hash)) {
             Some(segment) => segment.candidates(hash),
-            None => Candidates::of(&[], 0, hash, 0),
+            None => Candidates::of(&[], &[], 0, hash, 0),
         }
     }
 
@@ -121,7 +130,10 @@ impl Index {
 /// The entries that a hash may mean, in one segment.
 #[derive(Clone, Debug)]
 pub(crate) struct Candidates<'a> {
+    /// None once every group within reach was read.
     groups: &'a [Group],
+    /// The entries aside that are not shown yet.
+    aside: &'a [Slot],
     group: usize,
     hash: u64,
     far: u8,
@@ -130,9 +142,9 @@ pub(crate) struct Candidates<'a> {
 }
 
 impl<'a> Candidates<'a> {
-    fn of(groups: &'a [Group], group: usize, hash: u64, far: u8) -> Self {
+    fn of(groups: &'a [Group], aside: &'a [Slot], group: usize, hash: u64, far: u8) -> Self {
         let matches = groups.get(group).map_or(0, |group| group.matches(mark(hash, far)));
-        Self { groups, group, hash, far, matches }
+        Self { groups, aside, group, hash, far, matches }
     }
 }
 
@@ -142,17 +154,22 @@ impl Iterator for Candidates<'_> {
     #[inline]
     fn next(&mut self) -> Option<Slot> {
         loop {
-            let group = self.groups.get(self.group)?;
+            let Some(group) = self.groups.get(self.group) else {
+                let (first, others) = self.aside.split_first()?;
+                self.aside = others;
+                return Some(*first);
+            };
             if self.matches != 0 {
                 let slot = group.slot_at(self.matches);
                 self.matches &= self.matches - 1;
                 return Some(slot);
             }
             if self.far == FAR || !group.is_passed(self.far) {
-                return None;
+                self.groups = &[];
+                continue;
             }
             let next = after(self.group, self.groups.len());
-            *self = Self::of(self.groups, next, self.hash, self.far + 1);
+            *self = Self::of(self.groups, self.aside, next, self.hash, self.far + 1);
         }
     }
 }
@@ -209,12 +226,15 @@ impl Group {
 #[derive(Clone, Debug, Default)]
 struct Segment {
     groups: Vec<Group>,
+    /// Entries that found no place in the groups within reach of their home.
+    aside: Vec<Slot>,
+    /// All entries, those aside included.
     length: u32,
 }
 
 impl Segment {
     fn with_groups(groups: usize) -> Self {
-        Self { groups: alloc::vec![Group::default(); groups], length: 0 }
+        Self { groups: alloc::vec![Group::default(); groups], aside: Vec::new(), length: 0 }
     }
 
     /// Where a hash points: its low half, scaled to the number of groups.
@@ -228,17 +248,18 @@ impl Segment {
         self.groups
             .iter()
             .flat_map(move |group| group.slots.iter().zip(&group.marks).filter_map(used))
+            .chain(self.aside.iter().copied())
     }
 
     fn candidates(&self, hash: u64) -> Candidates<'_> {
-        Candidates::of(&self.groups, self.home(hash), hash, 0)
+        Candidates::of(&self.groups, &self.aside, self.home(hash), hash, 0)
     }
 
-    /// The first slot with this hash that `is_it`, among those that stand beyond its home.
+    /// The first slot with this hash that `is_it`, among those beyond its home and those aside.
     #[inline(never)]
     fn find_beyond(&self, home: usize, hash: u64, is_it: &impl Fn(Slot) -> bool) -> Option<Slot> {
         let next = after(home, self.groups.len());
-        Candidates::of(&self.groups, next, hash, 1).find(|slot| is_it(*slot))
+        Candidates::of(&self.groups, &self.aside, next, hash, 1).find(|slot| is_it(*slot))
     }
 
     fn insert(&mut self, hash: u64, slot: Slot, hash_of: &impl Fn(Slot) -> u64) {
@@ -246,12 +267,15 @@ impl Segment {
         if self.length as usize >= places * 29 / 32 {
             self.grow(hash_of);
         }
-        let mut homeless = (hash, slot);
-        while let Err(left_over) = self.place(homeless.0, homeless.1) {
-            self.grow(hash_of);
-            homeless = (hash_of(left_over), left_over);
-        }
+        self.place_or_set_aside(hash, slot);
         self.length += 1;
+    }
+
+    /// Puts a slot in, or aside the one that is left without a place.
+    fn place_or_set_aside(&mut self, hash: u64, slot: Slot) {
+        if let Err(left_over) = self.place(hash, slot) {
+            self.aside.push(left_over);
+        }
     }
 
     /// Puts a slot in; gives back the one that is left without a place at its greatest distance.
@@ -282,23 +306,44 @@ impl Segment {
     }
 
     fn remove(&mut self, hash: u64, slot: Slot, hash_of: &impl Fn(Slot) -> u64) -> bool {
-        let found = self.find(hash, slot);
-        if let Some((group, place)) = found {
+        if let Some((group, place)) = self.find(hash, slot) {
             self.close_gap(group, place, hash_of);
             self.length -= 1;
+            if !self.aside.is_empty() {
+                self.call_back(hash_of);
+            }
+            return true;
         }
-        found.is_some()
+        !self.aside.is_empty() && self.remove_aside(slot)
+    }
+
+    #[cold]
+    fn remove_aside(&mut self, slot: Slot) -> bool {
+        let place = self.aside.iter().position(|there| *there == slot);
+        if let Some(place) = place {
+            self.aside.swap_remove(place);
+            self.length -= 1;
+        }
+        place.is_some()
+    }
+
+    /// Tries again to find a place for one of the entries aside, for another one each time.
+    #[cold]
+    fn call_back(&mut self, hash_of: &impl Fn(Slot) -> u64) {
+        let turn = self.length as usize % self.aside.len();
+        let slot = self.aside.swap_remove(turn);
+        self.place_or_set_aside(hash_of(slot), slot);
     }
 
     fn replace(&mut self, hash: u64, old: Slot, new: Slot) -> bool {
-        let found = self.find(hash, old);
-        if let Some((group, place)) = found {
-            self.groups[group].slots[place] = new;
-        }
-        found.is_some()
+        let there = match self.find(hash, old) {
+            Some((group, place)) => Some(&mut self.groups[group].slots[place]),
+            None => self.aside.iter_mut().find(|slot| **slot == old),
+        };
+        there.map(|slot| *slot = new).is_some()
     }
 
-    /// The group and the place of an entry.
+    /// The group and the place of an entry that does not stand aside.
     fn find(&self, hash: u64, slot: Slot) -> Option<(usize, usize)> {
         let mut group = self.home(hash);
         let mut far = 0;
@@ -337,20 +382,15 @@ impl Segment {
         }
     }
 
-    /// Grows by a quarter, at least by a group, and again until every entry has a place.
+    /// Grows by a quarter, at least by a group, and places every entry anew.
     fn grow(&mut self, hash_of: &impl Fn(Slot) -> u64) {
         // All hashes first: the rows behind them are far apart, and are fetched side by side.
         let mut entries = Vec::with_capacity(self.length as usize);
         entries.extend(self.slots().map(|slot| (hash_of(slot), slot)));
-        let length = self.length;
-        let mut groups = self.groups.len();
-        loop {
-            groups += (groups / 4).max(1);
-            *self = Self::with_groups(groups);
-            if entries.iter().all(|(hash, slot)| self.place(*hash, *slot).is_ok()) {
-                self.length = length;
-                return;
-            }
+        let groups = self.groups.len() + (self.groups.len() / 4).max(1);
+        *self = Self { length: self.length, ..Self::with_groups(groups) };
+        for (hash, slot) in entries {
+            self.place_or_set_aside(hash, slot);
         }
     }
 }
@@ -394,144 +434,35 @@ fn nearer(of: u8, hash: impl FnOnce() -> u64) -> u8 {
     }
 }
 
-/// Odd constants without pattern: the fractional parts of the square roots of 2, 3 and 5.
+/// Odd multipliers without pattern: from the square roots of 2, 3 and 5.
 const ROOTS: [u64; 3] = [0x6a09_e667_f3bc_c909, 0xbb67_ae85_84ca_a73b, 0x3c6e_f372_fe94_f82b];
 
-/// A 64-bit hash of 16 bytes that are a digest, or at least a number without a plan.
+/// A 64-bit hash of the 16 bytes of an identity. In memory only: it may change at any time.
 pub(crate) fn hash_id(bytes: &[u8; 16]) -> u64 {
     let number = u128::from_le_bytes(*bytes);
-    fold(low(number) ^ ROOTS[0], low(number >> 64) ^ ROOTS[1])
+    hash_words(low(number), low(number >> 64))
 }
 
-/// A hash and one more word that belongs to the identity.
-pub(crate) fn hash_with(hash: u64, word: u64) -> u64 {
-    fold(hash ^ ROOTS[2], word ^ ROOTS[1])
-}
-
-/// A 64-bit hash of two words that need not be random: two rounds of a folded multiplication.
+/// A 64-bit hash of two words that need not be random.
+///
+/// Every step can be undone, so with either word fixed no two values of the other one agree, and
+/// no word makes the other one count for nothing.
 pub(crate) fn hash_words(first: u64, second: u64) -> u64 {
-    let once = fold(first ^ ROOTS[0], second ^ ROOTS[1]);
-    fold(once ^ first.rotate_left(32), ROOTS[2] ^ second)
+    let first = mix(first, ROOTS[0]);
+    let second = mix(second, ROOTS[1]);
+    let both = mix(first.rotate_left(32).wrapping_add(second), ROOTS[2]);
+    both ^ (both >> 29)
 }
 
-fn fold(left: u64, right: u64) -> u64 {
-    let product = u128::from(left) * u128::from(right);
-    low(product) ^ low(product >> 64)
+/// Spreads a word upwards; every word gives another one.
+const fn mix(word: u64, factor: u64) -> u64 {
+    (word ^ (word >> 32)).wrapping_mul(factor)
 }
 
 /// The low half of a 128-bit number.
-pub(crate) fn low(number: u128) -> u64 {
+fn low(number: u128) -> u64 {
     u64::try_from(number & u128::from(u64::MAX)).unwrap_or(0)
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn hash_of(slot: Slot) -> u64 {
-        hash_words(u64::from(slot / 3), 0)
-    }
-
-    /// Adding and removing in any order leaves exactly what was added and not removed.
-    #[test]
-    fn holds_what_was_put_in_across_growth_and_split() {
-        let mut index = Index::new();
-        let slots = 90_000;
-        for slot in 0..slots {
-            index.insert(hash_of(slot), slot, hash_of);
-        }
-        for slot in (0..slots).step_by(2) {
-            assert!(index.remove(hash_of(slot), slot, hash_of));
-            assert!(!index.remove(hash_of(slot), slot, hash_of));
-        }
-        assert_eq!(index.len(), slots / 2);
-        for slot in 0..slots {
-            let found = index.find(hash_of(slot), |there| there == slot);
-            assert_eq!(found.is_some(), slot % 2 == 1, "{slot}");
-        }
-    }
-
-    /// Whatever is added, replaced and removed, also where hundreds share a few homes, exactly what
-    /// should be there is found: crowded entries stand as far from home as entries ever do.
-    #[test]
-    fn crowded_homes_lose_nothing() {
-        for homes in [1, 3, 40, 1_000] {
-            // Neighbouring homes, so that their entries displace each other.
-            let hash_of = |slot: Slot| {
-                let home = u64::from(slot % homes);
-                hash_words(home, 1) << 40 | home << 24 | 0x8000_0000
-            };
-            let mut index = Index::new();
-            let mut model: Vec<Slot> = Vec::new();
-            let mut random = u64::from(homes);
-            let mut unused = 0;
-            for _ in 0..6_000 {
-                random = hash_words(random, 5);
-                let room = homes as usize * 100;
-                let place = (random >> 8) as usize % model.len().max(1);
-                if model.len() < room.min(2_000) && random % 8 < 5 {
-                    index.insert(hash_of(unused), unused, hash_of);
-                    model.push(unused);
-                    unused += 1;
-                } else if random % 8 == 5 && !model.is_empty() {
-                    let new = unused - unused % homes + homes + model[place] % homes;
-                    assert!(index.replace(hash_of(new), model[place], new));
-                    model[place] = new;
-                    unused = new + 1;
-                } else if !model.is_empty() {
-                    let slot = model.swap_remove(place);
-                    assert!(index.remove(hash_of(slot), slot, hash_of));
-                    assert_eq!(index.find(hash_of(slot), |there| there == slot), None);
-                }
-                assert_eq!(index.len() as usize, model.len());
-            }
-            for slot in &model {
-                assert_eq!(index.find(hash_of(*slot), |there| there == *slot), Some(*slot));
-            }
-            let mut found: Vec<Slot> = index.segments.iter().flat_map(Segment::slots).collect();
-            found.sort_unstable();
-            model.sort_unstable();
-            assert_eq!(found, model, "{homes} homes");
-        }
-    }
-
-    /// Marks fall with distance, keep it, and are never the empty one.
-    #[test]
-    fn marks_keep_the_distance() {
-        for hash in (0..=255_u64).map(|byte| byte << 40) {
-            for distance in 0..=FAR {
-                let mark = mark(hash, distance);
-                assert!(mark > 0 && mark <= mark_from(distance));
-                assert_eq!(far(mark), distance);
-                if distance < FAR {
-                    assert_eq!(farther(mark), super::mark(hash, distance + 1));
-                    assert_eq!(nearer(farther(mark), || hash), mark);
-                }
-            }
-        }
-    }
-
-    /// Several rows of one identity are all found.
-    #[test]
-    fn same_identity_gives_every_row() {
-        let mut index = Index::new();
-        for slot in 0..100 {
-            index.insert(7, slot, |_| 7);
-        }
-        let mut found: Vec<Slot> = index.candidates(7).collect();
-        found.sort_unstable();
-        assert_eq!(found, (0..100).collect::<Vec<_>>());
-    }
-
-    /// Five bytes an entry at a load of about 13/16, whatever the number of entries.
-    #[test]
-    fn load_stays_high() {
-        let mut index = Index::new();
-        for slot in 0..200_000 {
-            index.insert(hash_words(u64::from(slot), 9), slot, |s| hash_words(u64::from(s), 9));
-        }
-        let places: usize =
-            index.segments.iter().map(|segment| segment.groups.len() * PLACES).sum();
-        assert!(places * 3 < 200_000 * 4, "{places}");
-    }
-}
+mod tests;

@@ -14,6 +14,7 @@ mod collect;
 mod command;
 mod event;
 mod expire;
+mod fingerprint;
 mod index;
 mod list;
 mod owner;
@@ -38,7 +39,7 @@ pub use prepare::Prepare;
 pub use shape::{Shape, ShardShape};
 pub use snapshot::{Inconsistent, Snapshot};
 
-use command::fingerprint;
+use fingerprint::fingerprint;
 use receipt::Known;
 use slab::Slot;
 use table::Table;

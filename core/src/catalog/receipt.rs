@@ -6,7 +6,6 @@
 
 use alloc::vec::Vec;
 
-use super::index::{hash_with, hash_words};
 use super::slab::{NONE, Slot};
 use crate::few::Few;
 use crate::id::{CheckpointId, Incarnation, PinId};
@@ -247,34 +246,6 @@ impl Receipts {
 
 fn place(sequence: u64, window: u32) -> usize {
     usize::try_from(sequence % u64::from(window.max(1))).unwrap_or(usize::MAX)
-}
-
-/// A 64-bit digest of a command's content, fed word by word.
-///
-/// It tells an honest retry from a sequence number used twice. It is part of the journal, so the
-/// order and width of what a command feeds are fixed. Two different commands agree by chance once
-/// in 2⁶⁴; it is no defence against an owner that wants to confuse itself.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Fingerprint(u64);
-
-impl Fingerprint {
-    /// Starts with the verb.
-    pub(crate) fn of(verb: u64) -> Self {
-        Self(hash_words(verb, 0x7069_6e66_6f6c_6421))
-    }
-
-    pub(crate) fn word(self, word: u64) -> Self {
-        Self(hash_with(self.0, word))
-    }
-
-    pub(crate) fn bytes_16(self, bytes: &[u8; 16]) -> Self {
-        let number = u128::from_le_bytes(*bytes);
-        self.word(super::index::low(number)).word(super::index::low(number >> 64))
-    }
-
-    pub(crate) const fn finish(self) -> u64 {
-        self.0
-    }
 }
 
 #[cfg(test)]

@@ -10,9 +10,10 @@ mod turns;
 
 pub(crate) use checkpoints::NewCheckpoint;
 
+use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
-use super::index::{Index, hash_id, hash_with};
+use super::index::{Index, hash_id, hash_words};
 use super::list::{Ends, Links};
 use super::receipt::Receipts;
 use super::shape::Shapes;
@@ -38,6 +39,8 @@ pub(crate) struct Table {
     owner_index: Index,
     /// Incarnations that are current or still have pins.
     pub(crate) lives: Slab<Life>,
+    /// Those among them that are not current, by number: no two owners share one.
+    older_lives: BTreeMap<Incarnation, Slot>,
     pub(crate) pins: Slab<Pin>,
     pin_index: Index,
 
@@ -342,6 +345,7 @@ impl Table {
             owners: Slab::new(),
             owner_index: Index::new(),
             lives: Slab::new(),
+            older_lives: BTreeMap::new(),
             pins: Slab::new(),
             pin_index: Index::new(),
             checkpoints: Slab::new(),
@@ -386,9 +390,9 @@ impl Table {
 
 /// An incarnation belongs to one owner, so it stands for both.
 fn pin_hash(incarnation: Incarnation, sequence: u64, place: u8) -> u64 {
-    hash_with(incarnation.0 ^ (u64::from(place) << 56), sequence)
+    hash_words(incarnation.0 ^ (u64::from(place) << 56), sequence)
 }
 
 fn turn_hash(conversation: Slot, turn: TurnId) -> u64 {
-    hash_with(hash_id(turn.as_bytes()), u64::from(conversation))
+    hash_words(hash_id(turn.as_bytes()), u64::from(conversation))
 }

@@ -67,14 +67,12 @@ impl Table {
         if current != NONE && self.lives[current].number == number {
             return Some(current);
         }
-        self.lives.slots().find(|slot| {
-            let life = &self.lives[*slot];
-            life.owner == owner && life.number == number
-        })
+        let older = self.older_lives.get(&number).copied();
+        older.filter(|life| self.lives[*life].owner == owner)
     }
 
     pub(crate) fn add_life(&mut self, owner: Slot, number: Incarnation, current: bool) -> Slot {
-        self.lives.insert(Life {
+        let life = self.lives.insert(Life {
             owner,
             number,
             current,
@@ -84,7 +82,11 @@ impl Table {
             bytes_unsettled: 0,
             bytes_doubted: 0,
             fencing: Links::UNLINKED,
-        })
+        });
+        if !current {
+            self.older_lives.insert(number, life);
+        }
+        life
     }
 
     /// Makes a new incarnation the current one; the older one stays while it has pins.
@@ -92,6 +94,7 @@ impl Table {
         let older = self.owners[owner].current;
         if older != NONE {
             self.change_life(older, |life| life.current = false);
+            self.older_lives.insert(self.lives[older].number, older);
             self.forget_life(older);
         }
         let life = self.add_life(owner, number, true);
@@ -141,11 +144,50 @@ impl Table {
             self.fencing.unlink(&mut self.lives, life, |life| &mut life.fencing);
         }
         if !row.current {
+            self.older_lives.remove(&row.number);
             self.lives.remove(life);
         }
     }
 
     fn is_fencing(&self, life: Slot) -> bool {
         self.fencing.head == life || self.lives[life].fencing.prev != NONE
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::id::Epoch;
+    use crate::policy::{Genesis, Limits, Policy};
+
+    /// An older incarnation is found by its owner alone, and as long as it has a row.
+    #[test]
+    fn older_incarnations_are_found_while_they_have_rows() {
+        let mut table = Table::new(Genesis {
+            namespace: "a".parse().unwrap(),
+            epoch: Epoch::from_u128(1),
+            operator: OwnerId::from_u128(1),
+            policy: Policy::default(),
+            limits: Limits::default(),
+        });
+        let owner = table.add_owner(OwnerId::from_u128(2), Role::Worker);
+        let other = table.add_owner(OwnerId::from_u128(3), Role::Worker);
+        let lives: Vec<(Incarnation, Slot)> =
+            (1..9).map(Incarnation).map(|n| (n, table.add_life(owner, n, false))).collect();
+        table.succeed(owner, StartId::from_u128(4), Incarnation(9));
+        for (number, life) in &lives {
+            assert_eq!(table.life(owner, *number), Some(*life));
+            assert_eq!(table.life(other, *number), None);
+        }
+        assert_eq!(table.life(owner, Incarnation(9)), Some(table.owners[owner].current));
+        assert_eq!(table.life(other, Incarnation(9)), None);
+        // Without pins it goes when another one succeeds it.
+        table.succeed(owner, StartId::from_u128(5), Incarnation(10));
+        assert_eq!(table.life(owner, Incarnation(9)), None);
+        for (number, life) in lives {
+            table.forget_life(life);
+            assert_eq!(table.life(owner, number), None);
+        }
+        assert!(table.older_lives.is_empty());
     }
 }

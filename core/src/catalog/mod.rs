@@ -18,6 +18,7 @@ mod index;
 mod list;
 mod owner;
 mod pin;
+mod precondition;
 mod prepare;
 mod publish;
 mod receipt;

@@ -45,7 +45,8 @@ pub enum Request {
     Register(Register),
     /// One command.
     Command(OpId, Command),
-    /// Commands sent together: each is decided by itself, up to the first refusal.
+    /// Commands sent together: each is decided by itself, up to the first refusal. One that is
+    /// empty, or longer than the limits allow, is refused as a whole with [`Reply::Command`].
     List(Vec<(OpId, Command)>),
     /// A question.
     Query(Query),
@@ -67,7 +68,8 @@ pub enum Query {
 /// The answer to one input.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reply {
-    /// To a registration or a command.
+    /// To a registration or a command; and to a list that is refused as a whole, before any of its
+    /// commands was looked at.
     Command(Result<Outcome, Rejection>),
     /// To a list: as many answers as commands; none means not tried.
     List(Vec<Option<Result<Outcome, Rejection>>>),
@@ -112,7 +114,10 @@ impl Effect {
     }
 }
 
-/// What leaves the engine.
+/// What leaves the engine, in order.
+///
+/// The effects of a `Collect` leave before its reply, and those of a list before the list's: who
+/// sees the reply knows that the work was handed out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Output {
@@ -125,13 +130,14 @@ pub enum Output {
 /// How an engine is set up beside its journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// The largest batch in bytes; more than this waits for the next one.
-    pub batch_bytes: u32,
+    /// From this many bytes of records on, [`Engine::is_full`] asks for a batch. It bounds nothing:
+    /// input is still taken, and what exceeds a frame's 16 MiB waits in the next frame.
+    pub full_bytes: u32,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Self { batch_bytes: 1 << 20 }
+        Self { full_bytes: 1 << 20 }
     }
 }
 
@@ -236,7 +242,8 @@ impl Engine {
     /// The engine of a job from a snapshot of `position` records and the records after it.
     ///
     /// # Errors
-    /// [`RecoverError`] names the first record that cannot be used.
+    /// [`RecoverError`] names the first record that cannot be used. At the last position there is
+    /// no room for another record: that is [`RecoverError::Misplaced`] too.
     pub fn resume<'a>(
         config: Config,
         mut catalog: Catalog,
@@ -246,7 +253,10 @@ impl Engine {
         let mut position = position;
         for record in records {
             replay(&mut catalog, record, position)?;
-            position += 1;
+            position = position.checked_add(1).ok_or(RecoverError::Misplaced { position })?;
+        }
+        if position == u64::MAX {
+            return Err(RecoverError::Misplaced { position });
         }
         let mut engine = Self::at(config, catalog, position);
         engine.record(&Event::Recovered);
@@ -274,6 +284,8 @@ impl Engine {
 
     /// Decides an input. Its reply leaves through [`poll_output`](Self::poll_output), behind the
     /// gate. One follow-up is done beside it while any waits.
+    ///
+    /// The effects of a `Collect` come before its reply.
     pub fn submit(&mut self, input: Input) {
         let Input { ticket, epoch, request } = input;
         if self.poisoned {
@@ -283,16 +295,21 @@ impl Engine {
         let reply = match request {
             Request::Register(register) => {
                 let decision = self.catalog.decide_registration(epoch, &register);
-                Reply::Command(self.carry_out(decision))
+                self.carry_out(decision).map_or(Reply::Poisoned, Reply::Command)
             }
             Request::Command(op, command) => {
                 let decision = self.catalog.decide(epoch, op, command);
-                Reply::Command(self.carry_out(decision))
+                self.carry_out(decision).map_or(Reply::Poisoned, Reply::Command)
             }
             Request::List(commands) => self.submit_list(epoch, commands),
             Request::Query(query) if epoch == self.catalog.job().epoch => self.answer(query),
             Request::Query(_) => Reply::WrongEpoch,
         };
+        if self.poisoned {
+            // It was decided, and nobody will ever know: no position stands for it.
+            self.outbox.push_back((0, Output::Reply(ticket, Reply::Poisoned)));
+            return;
+        }
         self.outbox.push_back((self.appended, Output::Reply(ticket, reply)));
         self.follow_up();
     }
@@ -315,26 +332,34 @@ impl Engine {
             }
             let decision = self.catalog.decide(epoch, op, command);
             let answer = self.carry_out(decision);
-            stopped = answer.is_err();
-            Some(answer)
+            stopped = !matches!(answer, Some(Ok(_)));
+            answer
         });
         Reply::List(answers.collect())
     }
 
-    fn carry_out(&mut self, decision: Decision) -> Result<Outcome, Rejection> {
+    /// The answer of a decision; none when the engine is poisoned by it.
+    fn carry_out(&mut self, decision: Decision) -> Option<Result<Outcome, Rejection>> {
         let event = match decision {
-            Decision::Answer(answer) => return answer,
+            Decision::Answer(answer) => return Some(answer),
             Decision::Event(event) => event,
         };
-        let answer = self.catalog.apply(&event);
+        debug_assert!(self.catalog.fits(&event), "a decision that does not fit: {event:?}");
+        let Some(answer) = self.catalog.apply(&event) else {
+            // A decision always answers. One that does not must leave no trace.
+            self.poison();
+            return None;
+        };
         self.record(&event);
+        if self.poisoned {
+            return None;
+        }
         if let Event::Decided { op, change: Change::Collected { work, .. }, .. } = &event {
             for piece in work {
                 self.hand_out(*op, *piece);
             }
         }
-        // Every event that decides answers; the other kinds never come from a decision.
-        answer.unwrap_or(Err(Rejection::WrongEpoch))
+        Some(answer)
     }
 
     fn hand_out(&mut self, by: OpId, work: DeleteWork) {
@@ -361,13 +386,20 @@ impl Engine {
         }
         if let Some(follow_up) = self.catalog.next_follow_up() {
             let event = Event::FollowedUp(follow_up);
+            debug_assert!(self.catalog.fits(&event), "a follow-up that does not fit: {event:?}");
             self.catalog.apply(&event);
             self.record(&event);
         }
-        self.catalog.next_follow_up().is_some()
+        !self.poisoned && self.catalog.next_follow_up().is_some()
     }
 
+    /// Puts an event into the frame. What cannot be recorded poisons the engine: the catalog is
+    /// ahead of anything that the journal will ever hold.
     fn record(&mut self, event: &Event) {
+        let Some(appended) = self.appended.checked_add(1) else {
+            self.poison();
+            return;
+        };
         let scratch = core::mem::take(&mut self.scratch);
         // Serialising into a vector cannot fail, and an empty frame takes any event: its lists are
         // bounded by their form.
@@ -381,9 +413,10 @@ impl Engine {
         });
         if pushed.is_err() {
             self.poison();
+            return;
         }
         self.frame_bytes += bytes.len();
-        self.appended += 1;
+        self.appended = appended;
         bytes.clear();
         self.scratch = bytes;
     }
@@ -401,7 +434,7 @@ impl Engine {
     /// True when a batch should be taken before more input: it has grown large.
     #[must_use]
     pub fn is_full(&self) -> bool {
-        !self.sealed.is_empty() || self.frame_bytes >= self.config.batch_bytes as usize
+        !self.sealed.is_empty() || self.frame_bytes >= self.config.full_bytes as usize
     }
 
     /// The records since the last batch, as one frame. None when there are none, while another
@@ -495,7 +528,7 @@ impl Engine {
 /// [`RecoverError`] when it cannot be read, or cannot stand there.
 pub fn replay(catalog: &mut Catalog, record: &[u8], position: u64) -> Result<(), RecoverError> {
     let event = decode_event(record, position)?;
-    if matches!(event, Event::Genesis(_)) {
+    if !catalog.fits(&event) {
         return Err(RecoverError::Misplaced { position });
     }
     catalog.apply(&event);

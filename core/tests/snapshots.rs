@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 
 use crc::{CRC_32_ISCSI, Crc};
 use pinfold_core::catalog::{
-    Catalog, Command, Decision, Event, PROTOCOL_VERSION, Prepare, Register, Role, Shape, ShardShape,
+    Catalog, Command, Decision, Event, PROTOCOL_VERSION, Prepare, Register, Role, Shape,
+    ShardShape, Snapshot,
 };
 use pinfold_core::id::{
     AttemptId, CheckpointId, ConversationId, EndpointId, Epoch, Generation, Incarnation,
@@ -17,6 +18,7 @@ use pinfold_core::outcome::{
     DeleteOutcome, Evidence, Loss, LostObject, Outcome, Rejection, TurnKey,
 };
 use pinfold_core::policy::{Genesis, Limits, Policy, Quarantine};
+use serde_json::{Value, json};
 
 const OPERATOR: u128 = 0x0b;
 const ANNA: u128 = 0xa1;
@@ -465,6 +467,9 @@ fn rows_that_lie_are_refused_or_harmless() {
             Err(error) => *refused.entry(error.to_string()).or_default() += 1,
             Ok((catalog, position)) => {
                 assert_eq!(position, POSITION);
+                // Postcard reads some numbers in more than one way; else the bytes are the same.
+                let rows: Snapshot = postcard::from_bytes(&payload).unwrap();
+                assert!(catalog.snapshot() == rows);
                 goes_on(catalog);
                 taken += 1;
             }
@@ -478,6 +483,9 @@ fn rows_that_lie_are_refused_or_harmless() {
 /// Recounts a catalog, reads it back, and carries out its follow-ups, a bounded number of them.
 fn goes_on(mut catalog: Catalog) {
     catalog.check().unwrap();
+    for checkpoint in catalog.checkpoints() {
+        assert!(!catalog.blockers(checkpoint).unwrap().blockers.is_empty());
+    }
     let bytes = encode(&catalog, POSITION);
     let (again, _) = decode(&bytes).unwrap();
     assert_eq!(encode(&again, POSITION), bytes);
@@ -497,4 +505,159 @@ fn an_ended_claim_needs_a_save_pin() {
     assert_eq!(payload[3166], 1);
     payload[3166] = 0;
     assert!(decode(&wrapped(&bytes, &payload)).is_err());
+}
+
+/// Why the golden rows are refused once something in them is edited, under a checksum that fits.
+fn edited(edit: impl FnOnce(&mut Value)) -> String {
+    let mut value = serde_json::to_value(golden().snapshot()).unwrap();
+    edit(&mut value);
+    let rows: Snapshot = serde_json::from_value(value).unwrap();
+    let bytes = encode(&golden(), POSITION);
+    match decode(&wrapped(&bytes, &postcard::to_allocvec(&rows).unwrap())) {
+        Ok(_) => "taken".to_owned(),
+        Err(SnapshotError::Inconsistent(inconsistent)) => inconsistent.what.to_owned(),
+        Err(error) => panic!("{error}"),
+    }
+}
+
+fn rows<'a>(value: &'a mut Value, list: &str) -> &'a mut Vec<Value> {
+    value[list].as_array_mut().unwrap()
+}
+
+#[test]
+fn rows_as_they_are_are_taken() {
+    assert_eq!(edited(|_| {}), "taken");
+}
+
+/// Named twice, the list of fences would lead to itself.
+#[test]
+fn a_fence_that_stands_twice_is_refused() {
+    let edit = |value: &mut Value| {
+        let first = rows(value, "fencing")[0].clone();
+        rows(value, "fencing").push(first);
+    };
+    assert_eq!(edited(edit), "a fence stands twice");
+}
+
+#[test]
+fn a_stage_that_the_claims_contradict_is_refused() {
+    let all_done = |value: &mut Value, stage: &str| {
+        // Checkpoint 2 failed by its second shard; its first is open.
+        for claim in value["checkpoints"][1]["claims"].as_array_mut().unwrap() {
+            claim[1] = json!("QuiescedSuccess");
+        }
+        value["checkpoints"][1]["stage"] = json!(stage);
+    };
+    let unfinished = "every shard arrived, and it is not whole";
+    for stage in ["Failed", "Prepared", "Collecting"] {
+        assert_eq!(edited(|value| all_done(value, stage)), unfinished);
+    }
+    let fails = "failed without a failed shard, or not failed with one";
+    let stage = |place: usize, stage: &'static str| {
+        edited(move |value| value["checkpoints"][place]["stage"] = json!(stage))
+    };
+    assert_eq!(stage(1, "Prepared"), fails);
+    assert_eq!(stage(0, "Failed"), fails);
+    assert_ne!(stage(1, "Whole"), "taken");
+    assert_ne!(stage(0, "Collecting"), "taken");
+}
+
+/// A load pin is on a whole checkpoint; without claims nothing says who saves a prepared one.
+#[test]
+fn an_unfinished_checkpoint_without_claims_is_refused() {
+    let edit = |stage: &'static str| {
+        edited(move |value| {
+            let pinned = &mut value["checkpoints"][7];
+            assert_eq!((&pinned["stage"], &pinned["claims"]), (&json!("Whole"), &Value::Null));
+            pinned["stage"] = json!(stage);
+        })
+    };
+    for stage in ["Prepared", "Failed", "Collecting"] {
+        assert_ne!(edit(stage), "taken", "{stage}");
+    }
+}
+
+#[test]
+fn incarnations_are_in_order_minted_and_of_one_owner() {
+    let swap = |value: &mut Value| {
+        let owners = rows(value, "owners");
+        let twice = owners.iter_mut().find(|row| row["incarnations"][1].is_array()).unwrap();
+        twice["incarnations"].as_array_mut().unwrap().reverse();
+    };
+    assert_ne!(edited(swap), "taken");
+    let unminted = "an unminted incarnation";
+    let number = |number: u64| {
+        move |value: &mut Value| {
+            let known = rows(value, "owners")[0]["incarnations"].as_array_mut().unwrap();
+            known.insert(0, json!([number, false]));
+        }
+    };
+    assert_eq!(edited(number(0)), unminted);
+    assert_eq!(edited(number(900)), "incarnations out of order");
+    assert_eq!(edited(|value| value["incarnation"] = json!(1)), unminted);
+    let stolen = |value: &mut Value| {
+        let first = rows(value, "owners")[0]["incarnations"][0].clone();
+        rows(value, "owners")[1]["incarnations"].as_array_mut().unwrap().insert(0, first);
+    };
+    assert_ne!(edited(stolen), "taken");
+}
+
+#[test]
+fn a_lowered_bound_beyond_the_conversations_is_refused() {
+    for from in [4, u32::MAX - 1, u32::MAX] {
+        let what = edited(|value| value["trim"] = json!(from));
+        assert_ne!(what, "taken", "trim from {from}");
+    }
+}
+
+#[test]
+fn the_operator_of_the_job_stays_one() {
+    let worker = edited(|value| rows(value, "owners")[0]["role"] = json!("Worker"));
+    assert_eq!(worker, "the job's operator has another role");
+    let again = |value: &mut Value| {
+        let operator = rows(value, "owners")[0].clone();
+        rows(value, "owners").insert(1, operator);
+    };
+    assert_ne!(edited(again), "taken");
+    assert_ne!(edited(|value| drop(rows(value, "owners").remove(0))), "taken");
+}
+
+/// Rows in another order, or twice where that would not show.
+#[test]
+fn rows_that_are_not_canonical_are_refused() {
+    for list in ["owners", "lives", "checkpoints"] {
+        assert_ne!(edited(|value| rows(value, list).reverse()), "taken", "{list}");
+    }
+    let due_twice = |value: &mut Value| {
+        let first = rows(value, "due")[0].clone();
+        rows(value, "due").push(first);
+    };
+    assert_eq!(edited(due_twice), "its rows are not canonical");
+    let receipt = |value: &mut Value| {
+        let receipts = rows(value, "owners")[1]["receipts"].as_array_mut().unwrap();
+        receipts.reverse();
+    };
+    assert_eq!(edited(receipt), "its rows are not canonical");
+}
+
+#[test]
+fn what_cannot_be_counted_is_refused() {
+    let uncountable = "more bytes or generations than can be counted";
+    let huge = |places: &'static [usize]| {
+        move |value: &mut Value| {
+            for place in places {
+                value["checkpoints"][*place]["shape"][0]["bytes"] = json!(u64::MAX / 2 + 1);
+            }
+        }
+    };
+    assert_eq!(edited(huge(&[5, 6])), uncountable);
+    assert_eq!(edited(|value| value["generation"] = json!(u64::MAX)), uncountable);
+    assert_eq!(edited(|value| value["incarnation"] = json!(u64::MAX)), uncountable);
+    // Alone each checkpoint can be counted; the load pins on one of them cannot.
+    let mut places = (0..golden().checkpoints().len()).map(|place| {
+        edited(move |value| {
+            value["checkpoints"][place]["shape"][0]["bytes"] = json!(u64::MAX / 2 + 1);
+        })
+    });
+    assert!(places.any(|what| what == uncountable));
 }

@@ -157,7 +157,9 @@ impl Catalog {
         }
         self.push_pins(slot, &mut blockers);
         if let Holds::Assembly(assembly) = row.holds() {
-            for (claim, number) in self.table.assemblies[assembly].shards.iter().zip(0..) {
+            let claims = &self.table.assemblies[assembly].shards;
+            // The end is in the range: there may be a shard of every number.
+            for (claim, number) in claims.iter().zip(0..=u16::MAX) {
                 if claim.by == Claimant::Nobody && row.stage == Stage::Prepared {
                     blockers.push(Blocker::WaitingForShard { shard: ShardIndex(number) });
                 }

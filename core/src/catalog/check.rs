@@ -10,6 +10,7 @@ use super::Catalog;
 use super::list::Ends;
 use super::slab::{NONE, Slot};
 use super::table::{Claimant, Counters, Holds, Stage, Table, TurnState, Unscoped};
+use crate::id::Incarnation;
 use crate::invariant::Invariant;
 use crate::outcome::{DeleteOutcome, Evidence};
 
@@ -38,7 +39,7 @@ impl Catalog {
         check_pins(table)?;
         check_checkpoints(table)?;
         check_assemblies(table)?;
-        check_queue(self)?;
+        check_queue(table)?;
         check_turns(table)?;
         check_ledgers(self)?;
         check_indexes(table)?;
@@ -87,13 +88,29 @@ fn recount(table: &Table) -> Counters {
 }
 
 fn check_lives(table: &Table) -> Result<(), Broken> {
+    let mut minted = Vec::new();
     for slot in table.owners.slots() {
         let owner = &table.owners[slot];
         if owner.current != NONE {
             let life = &table.lives[owner.current];
             require(life.current && life.owner == slot, Invariant::I13, "a current incarnation")?;
         }
+        let last = owner.incarnations.last().map_or(Incarnation(0), |(number, _)| *number);
+        require(
+            last == table.current(slot),
+            Invariant::I12,
+            "the last incarnation is not current",
+        )?;
+        let ascend = owner.incarnations.windows(2).all(|pair| pair[0].0 < pair[1].0);
+        require(ascend, Invariant::I12, "incarnations out of order")?;
+        minted.extend(owner.incarnations.iter().map(|(number, _)| *number));
     }
+    minted.sort_unstable();
+    let first = minted.first().is_none_or(|first| *first > Incarnation(0));
+    let last = minted.last().is_none_or(|last| *last <= table.incarnation);
+    require(first && last, Invariant::I12, "an unminted incarnation")?;
+    let once = minted.windows(2).all(|pair| pair[0] < pair[1]);
+    require(once, Invariant::I12, "an incarnation of two owners")?;
     for slot in table.lives.slots() {
         let life = &table.lives[slot];
         let is_current = table.owners[life.owner].current == slot;
@@ -178,6 +195,15 @@ fn check_assemblies(table: &Table) -> Result<(), Broken> {
     let mut savers = BTreeMap::new();
     for slot in table.pins.slots() {
         let pin = &table.pins[slot];
+        let checkpoint = &table.checkpoints[pin.checkpoint];
+        let fits = match checkpoint.stage {
+            Stage::Prepared | Stage::Failed => {
+                pin.is_save() && checkpoint.holds() == Holds::Assembly(pin.assembly)
+            }
+            Stage::Whole => true,
+            Stage::Collecting => false,
+        };
+        require(fits, Invariant::I8, "a pin that does not fit its checkpoint's stage")?;
         if pin.is_save() {
             *savers.entry((pin.assembly, pin.checkpoint)).or_insert(0) += 1;
             let claims = &table.assemblies[pin.assembly].shards;
@@ -202,15 +228,21 @@ fn check_assemblies(table: &Table) -> Result<(), Broken> {
         let stage = table.checkpoints[*checkpoint].stage;
         let whole = stage == Stage::Whole;
         require(!whole || missing == 0, Invariant::I4, "whole without every shard")?;
-        let complete = missing == 0 && stage == Stage::Prepared;
-        require(!complete, Invariant::I4, "every shard arrived, and it is not whole")?;
+        let complete = missing == 0;
+        require(!complete || whole, Invariant::I4, "every shard arrived, and it is not whole")?;
+        let failed = row.shards.iter().filter_map(|claim| claim.evidence).any(is_failure);
+        let same = failed == (stage == Stage::Failed);
+        require(same, Invariant::I4, "failed without a failed shard, or not failed with one")?;
     }
     let assemblies = table.assemblies.len() as usize;
     require(assemblies == savers.len(), Invariant::I13, "an assembly without a saver")
 }
 
-fn check_queue(catalog: &Catalog) -> Result<(), Broken> {
-    let table = &catalog.table;
+fn is_failure(evidence: Evidence) -> bool {
+    evidence.is_final() && evidence != Evidence::QuiescedSuccess
+}
+
+fn check_queue(table: &Table) -> Result<(), Broken> {
     let queue = walk(table.queue, |slot| table.disposals[slot].queue.next);
     for slot in &queue {
         let row = &table.disposals[*slot];
@@ -227,7 +259,9 @@ fn check_queue(catalog: &Catalog) -> Result<(), Broken> {
         let begun = checkpoint.stage == Stage::Collecting;
         let noted = row.outcomes.len() == if begun { objects as usize } else { 0 };
         require(noted, Invariant::I3, "outcomes before the intent")?;
-        let reachable = catalog.next_run(*slot, row.cursor).is_some();
+        let is_gone = |there: &Option<DeleteOutcome>| *there == Some(DeleteOutcome::Gone);
+        let ahead = row.outcomes.get(row.cursor as usize..).unwrap_or_default();
+        let reachable = if begun { !ahead.iter().all(is_gone) } else { row.cursor < objects };
         require(reachable, Invariant::L1, "a deletion that Collect would pass over")?;
     }
     let rows = table.disposals.len() as usize;
@@ -301,6 +335,9 @@ fn check_ledgers(catalog: &Catalog) -> Result<(), Broken> {
         let ended = !row.forgotten || row.is_due || row.head == NONE && row.expired == NONE;
         require(ended, Invariant::I7, "a forgotten conversation with turns")?;
     }
+    let from = table.trim.unwrap_or(0);
+    let known = from == 0 || from < table.conversations.end();
+    require(known, Invariant::I6, "a lowered bound is due for no conversation")?;
     require(firsts.is_empty(), Invariant::I6, "a turn of no conversation")
 }
 

@@ -165,6 +165,10 @@ pub enum Change {
 
 impl Catalog {
     /// Follows an event. What it answers is given back: none for what answers nobody.
+    ///
+    /// It trusts the event, which was decided in this very state or which [`fits`](Self::fits) it.
+    /// After any other one nothing is promised: it may panic, run without end, or leave a state
+    /// that [`check`](Self::check) refuses.
     pub fn apply(&mut self, event: &Event) -> Option<Result<Outcome, Rejection>> {
         match event {
             Event::Genesis(_) | Event::Recovered => None,

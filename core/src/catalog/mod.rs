@@ -19,6 +19,7 @@ mod index;
 mod list;
 mod owner;
 mod pin;
+mod precondition;
 mod prepare;
 mod publish;
 mod receipt;

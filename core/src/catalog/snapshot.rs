@@ -3,7 +3,7 @@
 //! It follows logical order (generation, first publication, position in a queue) and never slots.
 //! Reading one back rebuilds every index and counter with the table's own steps.
 
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
@@ -160,6 +160,7 @@ impl Catalog {
         if snapshot.job.form().is_err() {
             return Err(Inconsistent { what: "the job's genesis cannot be used" });
         }
+        check_sums(snapshot)?;
         let mut table = Table::new(snapshot.job.clone());
         table.generation = snapshot.generation;
         let lives = restore_owners(&mut table, snapshot)?;
@@ -169,10 +170,10 @@ impl Catalog {
         restore_queue(&mut table, snapshot)?;
         restore_follow_ups(&mut table, snapshot, &lives)?;
         let catalog = Self { table };
-        match catalog.check() {
-            Ok(()) => Ok(catalog),
-            Err(broken) => Err(Inconsistent { what: broken.what }),
-        }
+        catalog.check().map_err(|broken| Inconsistent { what: broken.what })?;
+        // Rows in another order, twice or left out: what is accepted encodes as it was read.
+        let same = catalog.snapshot() == *snapshot;
+        if same { Ok(catalog) } else { Err(Inconsistent { what: "its rows are not canonical" }) }
     }
 }
 
@@ -309,6 +310,60 @@ fn disposal_row(table: &Table, slot: Slot) -> DisposalRow {
     }
 }
 
+/// Refuses what the running sums could not count, before anything is counted.
+///
+/// A pin may come to count twice: in its incarnation's bytes, and in doubt once the incarnation is
+/// fenced or succeeded.
+fn check_sums(snapshot: &Snapshot) -> Result<(), Inconsistent> {
+    let wrong = Inconsistent { what: "more bytes or generations than can be counted" };
+    if snapshot.generation.0 == u64::MAX || snapshot.incarnation.0 == u64::MAX {
+        return Err(wrong);
+    }
+    let mut bytes = 0_u64;
+    let mut rows = BTreeMap::new();
+    for row in &snapshot.checkpoints {
+        bytes = bytes.checked_add(row.shape.bytes()).ok_or(wrong)?;
+        rows.insert(row.id, row);
+    }
+    let mut claimed = claimed_bytes(snapshot).ok_or(wrong)?;
+    let current: BTreeSet<_> = snapshot.owners.iter().map(|row| row.current).collect();
+    let live = snapshot.lives.iter().filter(|row| !row.fenced && current.contains(&row.number));
+    let live: BTreeSet<_> = live.map(|row| row.number).collect();
+    let mut of_lives = BTreeMap::<Incarnation, u64>::new();
+    let mut in_doubt = 0_u64;
+    for pin in &snapshot.pins {
+        let number = pin.id.op.incarnation;
+        let (stands_for, doubted) = if pin.save {
+            claimed.remove(&pin.id).unwrap_or_default()
+        } else {
+            let bytes = rows.get(&pin.checkpoint).map_or(0, |row| row.shape.bytes());
+            (bytes, pin.load_in_doubt)
+        };
+        let sum = of_lives.entry(number).or_default();
+        *sum = sum.checked_add(stands_for).ok_or(wrong)?;
+        if doubted || pin.doubted || !live.contains(&number) {
+            in_doubt = in_doubt.checked_add(stands_for).ok_or(wrong)?;
+        }
+    }
+    Ok(())
+}
+
+/// The bytes of the shards that each save pin claims, and whether any of them is in doubt; none
+/// when they cannot be counted.
+fn claimed_bytes(snapshot: &Snapshot) -> Option<BTreeMap<PinId, (u64, bool)>> {
+    let mut claimed = BTreeMap::<PinId, (u64, bool)>::new();
+    for row in &snapshot.checkpoints {
+        let claims = row.claims.iter().flatten().zip(row.shape.shards());
+        for ((by, evidence), shard) in claims {
+            let ClaimantRow::Pin(pin) = by else { continue };
+            let (bytes, doubted) = claimed.entry(*pin).or_default();
+            *bytes = bytes.checked_add(shard.bytes)?;
+            *doubted |= *evidence == Some(Evidence::InDoubt);
+        }
+    }
+    Some(claimed)
+}
+
 fn restore_owners(
     table: &mut Table,
     snapshot: &Snapshot,
@@ -316,6 +371,9 @@ fn restore_owners(
     let window = snapshot.job.limits.unanswered;
     for row in &snapshot.owners {
         let slot = match table.owner(row.id) {
+            Some(_) if row.id == snapshot.job.operator && row.role != Role::Operator => {
+                return Err(Inconsistent { what: "the job's operator has another role" });
+            }
             Some(slot) if row.id == snapshot.job.operator => slot,
             Some(_) => return Err(Inconsistent { what: "an owner stands twice" }),
             None => table.add_owner(row.id, row.role),
@@ -386,6 +444,12 @@ fn restore_pins(
         let slot = find(table, row.id)?;
         if let Some(claims) = &row.claims {
             restore_claims(table, slot, claims)?;
+        }
+        // The claims say how far it has come, and no other stage fits them.
+        let begun = table.checkpoints[slot].stage;
+        let shards_ended = row.claims.is_some() && begun == Stage::Whole;
+        if shards_ended && row.stage != Stage::Whole {
+            return Err(Inconsistent { what: "every shard arrived, and it is not whole" });
         }
         table.set_stage(slot, row.stage);
         table.checkpoints[slot].lost = row.lost;
@@ -506,7 +570,11 @@ fn restore_follow_ups(
         }
         table.mark_due(*slot);
     }
+    let mut fencing = BTreeSet::new();
     for number in &snapshot.fencing {
+        if !fencing.insert(*number) {
+            return Err(Inconsistent { what: "a fence stands twice" });
+        }
         let life = lives.get(number).ok_or(Inconsistent { what: "an unknown fence" })?;
         table.restore_fencing(*life);
     }

@@ -7,13 +7,14 @@
 
 use super::slab::{NONE, Slot};
 use super::table::{Claimant, Holds, Stage, TurnState, Unscoped};
-use super::{Catalog, Change, DeleteWork, Event, FollowUp, Prepare, Role, Sender};
+use super::{Catalog, Change, DeleteWork, Event, FollowUp, Prepare, Role};
+use crate::bounds::MAX_GENERATIONS;
 use crate::id::{
     CheckpointId, ConversationId, Generation, Incarnation, ObjectId, OpId, OwnerId, PinId,
     ShardIndex, StartId,
 };
 use crate::outcome::{DeleteOutcome, Evidence, LostObject, TurnKey};
-use crate::policy::{Limits, MAX_GENERATIONS, Policy};
+use crate::policy::{Limits, Policy};
 
 impl Catalog {
     /// Whether an event can follow this state. Of one that cannot, [`apply`](Self::apply) promises
@@ -26,9 +27,9 @@ impl Catalog {
             Event::Registered { owner, role, start, incarnation } => {
                 self.registered_fits(*owner, *role, *start, *incarnation)
             }
-            Event::Decided { op, fingerprint: _, change } => self
-                .deciding_sender(*op)
-                .is_some_and(|sender| self.change_fits(&sender, *op, change)),
+            Event::Decided { op, fingerprint: _, change } => {
+                self.may_decide(*op) && self.change_fits(*op, change)
+            }
             Event::FollowedUp(follow_up) => self.follow_up_fits(follow_up),
         }
     }
@@ -47,45 +48,39 @@ impl Catalog {
         let Some(slot) = self.table.owner(owner) else { return true };
         let row = &self.table.owners[slot];
         let begins = row.current == NONE || row.start != start;
-        row.role == role && begins && self.may_go_stale(row.current)
+        row.role == role && begins
     }
 
-    /// The sender of an operation that has not been decided yet and may be: of a current
-    /// incarnation that is not fenced.
-    fn deciding_sender(&self, op: OpId) -> Option<Sender> {
-        let owner = self.table.owner(op.owner)?;
+    /// Whether an operation can be decided now: it was not before, and its sender's incarnation is
+    /// current and not fenced.
+    fn may_decide(&self, op: OpId) -> bool {
+        let Some(owner) = self.table.owner(op.owner) else { return false };
         let row = &self.table.owners[owner];
-        let life = row.current;
-        let obeys = life != NONE
-            && self.table.lives[life].number == op.incarnation
-            && self.table.lives[life].is_live();
+        let obeys = row.current != NONE
+            && self.table.lives[row.current].number == op.incarnation
+            && self.table.lives[row.current].is_live();
         let window = self.table.job.limits.unanswered;
-        let is_new = op.sequence > 0 && !row.receipts.was_decided(op.sequence, window);
-        (obeys && is_new).then_some(Sender { owner, life })
+        obeys && op.sequence > 0 && !row.receipts.was_decided(op.sequence, window)
     }
 
-    fn change_fits(&self, sender: &Sender, op: OpId, change: &Change) -> bool {
+    fn change_fits(&self, op: OpId, change: &Change) -> bool {
         match change {
             Change::Refused(_) => true,
             Change::Prepared { prepare, generation } => {
-                self.prepared_fits(sender, op, prepare, *generation)
+                self.prepared_fits(op, prepare, *generation)
             }
-            Change::Joined { checkpoint, shards } => {
-                self.joined_fits(sender, op, *checkpoint, shards)
-            }
+            Change::Joined { checkpoint, shards } => self.joined_fits(op, *checkpoint, shards),
             Change::AlreadyPublished { checkpoint } => {
-                self.pinned_fits(sender, op, core::slice::from_ref(checkpoint))
+                self.pinned_fits(op, core::slice::from_ref(checkpoint))
             }
-            Change::Pinned { checkpoints } => self.pinned_fits(sender, op, checkpoints),
+            Change::Pinned { checkpoints } => self.pinned_fits(op, checkpoints),
             Change::Settled { pin, shard, evidence } => self.settled_fits(*pin, *shard, *evidence),
             Change::Released { pin } => self.released_fits(*pin),
             Change::Published { checkpoint, turn, expired } => {
                 self.published_fits(*checkpoint, *turn, *expired)
             }
             Change::Lost { checkpoint, object, why: _ } => self.lost_fits(*checkpoint, *object),
-            Change::Doubted { pin, doubtful } => {
-                self.table.pin(*pin).is_some_and(|slot| !doubtful || self.may_be_doubted(slot))
-            }
+            Change::Doubted { pin, doubtful: _ } => self.table.pin(*pin).is_some(),
             Change::Collected { work, more: _ } => self.collected_fits(work),
             Change::Deleted { checkpoint, outcomes } => self.deleted_fits(*checkpoint, outcomes),
             Change::Configured { policy, limits, trim } => {
@@ -98,35 +93,21 @@ impl Catalog {
         }
     }
 
-    fn prepared_fits(
-        &self,
-        sender: &Sender,
-        op: OpId,
-        prepare: &Prepare,
-        generation: Generation,
-    ) -> bool {
+    fn prepared_fits(&self, op: OpId, prepare: &Prepare, generation: Generation) -> bool {
         let Limits { shards, objects_per_checkpoint, .. } = self.table.job.limits;
         let shape = &prepare.shape;
         // What a shape costs in memory is bounded by the limits under which it was prepared.
         let is_bounded = shape.shards().len() as u64 <= u64::from(shards)
             && shape.objects() <= objects_per_checkpoint
             && self.table.generations(prepare.endpoint).count() < MAX_GENERATIONS as usize;
-        let claimed = prepare.shards.iter().map(|shard| shape.shard_bytes(*shard));
         self.table.generation.0.checked_add(1) == Some(generation.0)
             && prepare.form().is_ok()
             && is_bounded
             && self.table.attempt(prepare.attempt).is_none()
-            && self.table.counters.bytes.checked_add(shape.bytes()).is_some()
-            && self.may_pin(sender, op, 0, claimed)
+            && self.may_pin(op, 0)
     }
 
-    fn joined_fits(
-        &self,
-        sender: &Sender,
-        op: OpId,
-        checkpoint: CheckpointId,
-        shards: &[ShardIndex],
-    ) -> bool {
+    fn joined_fits(&self, op: OpId, checkpoint: CheckpointId, shards: &[ShardIndex]) -> bool {
         let Some(slot) = self.table.checkpoint(checkpoint) else { return false };
         let row = &self.table.checkpoints[slot];
         let Holds::Assembly(assembly) = row.holds() else { return false };
@@ -134,55 +115,28 @@ impl Catalog {
         let is_free = |shard: &ShardIndex| {
             claims.get(usize::from(shard.0)).is_some_and(|claim| claim.by == Claimant::Nobody)
         };
-        let shape = self.table.shapes.shape(row.shape);
         row.stage == Stage::Prepared
             && !shards.is_empty()
             && shards.windows(2).all(|pair| pair[0] < pair[1])
             && shards.iter().all(is_free)
-            && self.may_pin(sender, op, 0, shards.iter().map(|shard| shape.shard_bytes(*shard)))
+            && self.may_pin(op, 0)
     }
 
     /// Load pins on different checkpoints that may be served.
-    fn pinned_fits(&self, sender: &Sender, op: OpId, checkpoints: &[CheckpointId]) -> bool {
+    fn pinned_fits(&self, op: OpId, checkpoints: &[CheckpointId]) -> bool {
         let slot = |id: &CheckpointId| {
             let slot = self.table.checkpoint(*id)?;
             self.table.checkpoints[slot].is_restorable().then_some(slot)
         };
         let repeats = checkpoints.iter().enumerate().any(|(n, id)| checkpoints[..n].contains(id));
-        let bytes = |slot: Slot| self.table.shapes.bytes(self.table.checkpoints[slot].shape);
         !repeats
             && checkpoints.iter().all(|id| slot(id).is_some())
-            && (0..).zip(checkpoints).all(|(place, _)| self.may_pin(sender, op, place, []))
-            && self.may_pin(sender, op, 0, checkpoints.iter().filter_map(slot).map(bytes))
+            && (0..).zip(checkpoints).all(|(place, _)| self.may_pin(op, place))
     }
 
-    /// Whether there is no such pin yet, and room in the sums for what it stands for.
-    fn may_pin(
-        &self,
-        sender: &Sender,
-        op: OpId,
-        place: u8,
-        bytes: impl IntoIterator<Item = u64>,
-    ) -> bool {
-        let unsettled = self.table.lives[sender.life].bytes_unsettled;
-        let sum = bytes.into_iter().try_fold(unsettled, u64::checked_add);
-        sum.is_some() && self.table.pin(PinId { op, place }).is_none()
-    }
-
-    /// Whether the sums have room for the doubt when an incarnation stops being the current one, or
-    /// is fenced.
-    fn may_go_stale(&self, life: Slot) -> bool {
-        if life == NONE || !self.table.lives[life].is_live() {
-            return true;
-        }
-        let row = &self.table.lives[life];
-        let others = self.table.counters.bytes_in_doubt.checked_sub(row.bytes_doubted);
-        others.and_then(|others| others.checked_add(row.bytes_unsettled)).is_some()
-    }
-
-    fn may_be_doubted(&self, pin: Slot) -> bool {
-        let row = &self.table.pins[pin];
-        row.is_doubted() || self.table.counters.bytes_in_doubt.checked_add(row.bytes).is_some()
+    /// Whether there is no such pin yet.
+    fn may_pin(&self, op: OpId, place: u8) -> bool {
+        self.table.pin(PinId { op, place }).is_none()
     }
 
     fn settled_fits(&self, pin: PinId, shard: Option<ShardIndex>, evidence: Evidence) -> bool {
@@ -191,8 +145,10 @@ impl Catalog {
             |shard: ShardIndex| self.claims_of(slot).any(|claimed| claimed == u32::from(shard.0));
         let settles = match evidence {
             Evidence::Active | Evidence::Quiescing => false,
-            Evidence::InDoubt => self.may_be_doubted(slot),
-            Evidence::NotExposed | Evidence::QuiescedSuccess | Evidence::QuiescedFailure => true,
+            Evidence::NotExposed
+            | Evidence::QuiescedSuccess
+            | Evidence::QuiescedFailure
+            | Evidence::InDoubt => true,
         };
         settles && shard.is_none_or(is_claimed)
     }
@@ -293,8 +249,7 @@ impl Catalog {
 
     fn fenced_fits(&self, owner: OwnerId, incarnation: Incarnation) -> bool {
         let Some(slot) = self.table.owner(owner) else { return false };
-        let life = self.table.life(slot, incarnation).unwrap_or(NONE);
-        self.table.is_fenced(slot, incarnation).is_some() && self.may_go_stale(life)
+        self.table.is_fenced(slot, incarnation).is_some()
     }
 
     fn retired_fits(&self, owner: OwnerId) -> bool {

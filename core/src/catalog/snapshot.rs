@@ -160,7 +160,9 @@ impl Catalog {
         if snapshot.job.form().is_err() {
             return Err(Inconsistent { what: "the job's genesis cannot be used" });
         }
-        check_sums(snapshot)?;
+        if snapshot.generation.0 == u64::MAX || snapshot.incarnation.0 == u64::MAX {
+            return Err(Inconsistent { what: "more numbers minted than can be counted" });
+        }
         let mut table = Table::new(snapshot.job.clone());
         table.generation = snapshot.generation;
         let lives = restore_owners(&mut table, snapshot)?;
@@ -308,60 +310,6 @@ fn disposal_row(table: &Table, slot: Slot) -> DisposalRow {
         cursor: row.cursor,
         outcomes: row.outcomes.clone(),
     }
-}
-
-/// Refuses what the running sums could not count, before anything is counted.
-///
-/// A pin may come to count twice: in its incarnation's bytes, and in doubt once the incarnation is
-/// fenced or succeeded.
-fn check_sums(snapshot: &Snapshot) -> Result<(), Inconsistent> {
-    let wrong = Inconsistent { what: "more bytes or generations than can be counted" };
-    if snapshot.generation.0 == u64::MAX || snapshot.incarnation.0 == u64::MAX {
-        return Err(wrong);
-    }
-    let mut bytes = 0_u64;
-    let mut rows = BTreeMap::new();
-    for row in &snapshot.checkpoints {
-        bytes = bytes.checked_add(row.shape.bytes()).ok_or(wrong)?;
-        rows.insert(row.id, row);
-    }
-    let mut claimed = claimed_bytes(snapshot).ok_or(wrong)?;
-    let current: BTreeSet<_> = snapshot.owners.iter().map(|row| row.current).collect();
-    let live = snapshot.lives.iter().filter(|row| !row.fenced && current.contains(&row.number));
-    let live: BTreeSet<_> = live.map(|row| row.number).collect();
-    let mut of_lives = BTreeMap::<Incarnation, u64>::new();
-    let mut in_doubt = 0_u64;
-    for pin in &snapshot.pins {
-        let number = pin.id.op.incarnation;
-        let (stands_for, doubted) = if pin.save {
-            claimed.remove(&pin.id).unwrap_or_default()
-        } else {
-            let bytes = rows.get(&pin.checkpoint).map_or(0, |row| row.shape.bytes());
-            (bytes, pin.load_in_doubt)
-        };
-        let sum = of_lives.entry(number).or_default();
-        *sum = sum.checked_add(stands_for).ok_or(wrong)?;
-        if doubted || pin.doubted || !live.contains(&number) {
-            in_doubt = in_doubt.checked_add(stands_for).ok_or(wrong)?;
-        }
-    }
-    Ok(())
-}
-
-/// The bytes of the shards that each save pin claims, and whether any of them is in doubt; none
-/// when they cannot be counted.
-fn claimed_bytes(snapshot: &Snapshot) -> Option<BTreeMap<PinId, (u64, bool)>> {
-    let mut claimed = BTreeMap::<PinId, (u64, bool)>::new();
-    for row in &snapshot.checkpoints {
-        let claims = row.claims.iter().flatten().zip(row.shape.shards());
-        for ((by, evidence), shard) in claims {
-            let ClaimantRow::Pin(pin) = by else { continue };
-            let (bytes, doubted) = claimed.entry(*pin).or_default();
-            *bytes = bytes.checked_add(shard.bytes)?;
-            *doubted |= *evidence == Some(Evidence::InDoubt);
-        }
-    }
-    Some(claimed)
 }
 
 fn restore_owners(

@@ -77,8 +77,9 @@ impl Observer {
                     self.serve(PinId { op, place }, answer.checkpoint)?;
                 }
             }
-            (Command::Settle { pin, shard, .. }, Outcome::Settled { evidence }) => {
-                self.settle(*pin, shard.map(|shard| shard.0), *evidence)?;
+            (Command::Settle { pin, shard, evidence }, Outcome::Settled { evidence: stands }) => {
+                let only = shard.map(|shard| shard.0);
+                self.settle(*pin, only, [*evidence, *stands])?;
             }
             (Command::Release { pin }, _) => {
                 let held = self.pins.remove(pin).ok_or("a pin ended twice")?;
@@ -167,20 +168,34 @@ impl Observer {
         Ok(())
     }
 
-    fn settle(&mut self, pin: PinId, only: Option<u16>, stands: Evidence) -> Result<(), String> {
+    /// The first final value of each shard stands; the answer is the shard's, or the first among
+    /// all that is no success.
+    fn settle(
+        &mut self,
+        pin: PinId,
+        only: Option<u16>,
+        [given, stands]: [Evidence; 2],
+    ) -> Result<(), String> {
         let held = self.pins.get(&pin).cloned().ok_or("an ended pin is settled")?;
-        if !stands.is_final() {
-            return Ok(());
-        }
         if held.shards.is_empty() {
-            self.pins.remove(&pin);
+            if given.is_final() {
+                self.pins.remove(&pin);
+            }
+            return require(stands == given, "a load was not answered with its evidence");
         }
-        for shard in held.shards.iter().filter(|shard| only.is_none_or(|only| only == **shard)) {
-            let first = *self.evidence.entry((held.checkpoint, *shard)).or_insert(stands);
-            let absorbs = only.is_none() || first == stands;
-            require(absorbs, "a final value was not answered with the first")?;
+        let asked = held.shards.iter().filter(|shard| only.is_none_or(|only| only == **shard));
+        let mut found = Evidence::QuiescedSuccess;
+        for shard in asked {
+            let known = self.evidence.get(&(held.checkpoint, *shard)).copied();
+            if known.is_none() && given.is_final() {
+                self.evidence.insert((held.checkpoint, *shard), given);
+            }
+            let shown = known.unwrap_or(given);
+            if found == Evidence::QuiescedSuccess {
+                found = shown;
+            }
         }
-        Ok(())
+        require(stands == found, "a final value was not answered with the first")
     }
 
     fn publish(&mut self, pin: PinId, turn: Option<TurnKey>) -> Result<(), String> {

@@ -29,6 +29,8 @@ const OBJECTS_FOLDER: &str = "objects";
 /// No part of a key may hold a dot, so these two are never taken for objects.
 const MARK_NAME: &str = ".pinfold-objects";
 const ATTEMPTS_FOLDER: &str = ".tmp";
+/// Attempts go to this many folders in turn, because a kernel creates one file at a time in each.
+const ATTEMPTS_FOLDERS: u64 = 16;
 const MAX_KEY_BYTES: usize = 1024;
 const MAX_PART_BYTES: usize = 255;
 const MAX_PARTS: usize = 16;
@@ -88,8 +90,10 @@ impl FileStore {
             }
             found => found.map_err(io_at("look at", &mark))?,
         };
-        let attempts = root.join(ATTEMPTS_FOLDER);
-        fs::create_dir_all(&attempts).map_err(io_at("create", &attempts))?;
+        for number in 0..ATTEMPTS_FOLDERS {
+            let attempts = attempts_folder(&root, number);
+            fs::create_dir_all(&attempts).map_err(io_at("create", &attempts))?;
+        }
         if options.sync_objects {
             folder::sync_above(&root).map_err(io_at("sync what is above", &root))?;
         }
@@ -106,14 +110,16 @@ impl FileStore {
     /// # Errors
     /// [`FileStoreError::Io`] when one of them cannot be removed.
     pub fn remove_leftovers(&self) -> Result<u64, FileStoreError> {
-        let attempts = self.root.join(ATTEMPTS_FOLDER);
         let mut bytes = 0_u64;
-        for entry in fs::read_dir(&attempts).map_err(io_at("list", &attempts))? {
-            let entry = entry.map_err(io_at("list", &attempts))?;
-            let path = entry.path();
-            let length = entry.metadata().map_err(io_at("look at", &path))?.len();
-            fs::remove_file(&path).map_err(io_at("remove", &path))?;
-            bytes = bytes.saturating_add(length);
+        for number in 0..ATTEMPTS_FOLDERS {
+            let attempts = attempts_folder(&self.root, number);
+            for entry in fs::read_dir(&attempts).map_err(io_at("list", &attempts))? {
+                let entry = entry.map_err(io_at("list", &attempts))?;
+                let path = entry.path();
+                let length = entry.metadata().map_err(io_at("look at", &path))?.len();
+                fs::remove_file(&path).map_err(io_at("remove", &path))?;
+                bytes = bytes.saturating_add(length);
+            }
         }
         Ok(bytes)
     }
@@ -122,7 +128,7 @@ impl FileStore {
     fn write_attempt(&self, parts: &[&[u8]]) -> Result<Attempt, Why> {
         let number = self.attempts.fetch_add(1, Ordering::Relaxed);
         let name = format!("{}-{}-{number}", std::process::id(), self.started_nanos);
-        let path = self.root.join(ATTEMPTS_FOLDER).join(name);
+        let path = attempts_folder(&self.root, number).join(name);
         // Another one of this name is somebody else's, so it is not ours to remove.
         let mut file = File::create_new(&path).map_err(why_at("create", &path))?;
         let attempt = Attempt { path, moved: false };
@@ -422,6 +428,10 @@ impl Drop for Attempt {
             let _ = fs::remove_file(&self.path);
         }
     }
+}
+
+fn attempts_folder(root: &Path, number: u64) -> PathBuf {
+    root.join(ATTEMPTS_FOLDER).join(format!("{:x}", number % ATTEMPTS_FOLDERS))
 }
 
 fn taken(key: &str) -> Why {

@@ -91,15 +91,20 @@ fn keys_at_the_bounds_are_taken() {
     }
 }
 
+/// How many attempts lie about.
+fn attempts(dir: &Path) -> usize {
+    let folders = fs::read_dir(dir.join("objects/.tmp")).unwrap();
+    folders.map(|folder| fs::read_dir(folder.unwrap().path()).unwrap().count()).sum()
+}
+
 /// What a put that never ended leaves is no object, and can be removed.
 #[test]
 fn leftovers_are_no_objects() {
     let (dir, store) = store();
-    let attempts = dir.path().join("objects/.tmp");
-    fs::write(attempts.join("1-2-3"), b"half").unwrap();
+    fs::write(dir.path().join("objects/.tmp/3/1-2-3"), b"half").unwrap();
     assert_eq!(keys(&store), [""; 0]);
     assert_eq!(store.put(KEY, &[b"x"]), PutOutcome::Stored);
-    assert_eq!(fs::read_dir(&attempts).unwrap().count(), 1, "a put leaves nothing of its own");
+    assert_eq!(attempts(dir.path()), 1, "a put leaves nothing of its own");
     assert_eq!(store.remove_leftovers().unwrap(), 4);
     assert_eq!(keys(&store), [KEY]);
 }
@@ -111,7 +116,7 @@ fn failed_puts_leave_nothing() {
     assert!(matches!(store.put(KEY, &[b"y"]), PutOutcome::Failed(_)));
     assert!(matches!(store.put("job/00e1", &[b"y"]), PutOutcome::Failed(_)));
     assert!(matches!(store.put(&format!("{KEY}/1"), &[b"y"]), PutOutcome::Failed(_)));
-    assert_eq!(fs::read_dir(dir.path().join("objects/.tmp")).unwrap().count(), 0);
+    assert_eq!(attempts(dir.path()), 0);
     assert_eq!(keys(&store), [KEY]);
 }
 
@@ -263,7 +268,7 @@ fn stored_means_that_all_folders_above_are_synced() {
 #[test]
 fn reasons_are_for_people() {
     let (dir, store) = store();
-    fs::remove_dir(dir.path().join("objects/.tmp")).unwrap();
+    fs::remove_dir_all(dir.path().join("objects/.tmp")).unwrap();
     let PutOutcome::Failed(why) = store.put(KEY, &[b"x"]) else { panic!("stored") };
     assert!(why.as_str().starts_with("could not create /"), "{why}");
     assert!(why.as_str().ends_with("No such file or directory (os error 2)"), "{why}");

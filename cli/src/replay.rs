@@ -1,7 +1,7 @@
 //! `pinfold replay`: the main job over a serving trace.
 
 use std::fs::File;
-use std::io::{BufReader, IsTerminal, Write};
+use std::io::{BufReader, ErrorKind, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -39,7 +39,7 @@ pub(crate) struct Arguments {
     /// Go on with the job that the folder of --data holds
     #[arg(long, requires = "data")]
     resume: bool,
-    /// Seed of the generated trace, and in a temporary folder of the job's epoch
+    /// Seed of the generated trace; without --data also of the job's epoch
     #[arg(long)]
     seed: Option<u64>,
     /// Print one JSON object on standard output, and nothing else
@@ -48,6 +48,9 @@ pub(crate) struct Arguments {
 }
 
 const EXAMPLES: &str = "\
+A trace row, with one hash id for every 512 tokens of input, the last for what is left:
+  {\"timestamp\": 0, \"input_length\": 1300, \"output_length\": 5, \"hash_ids\": [1, 2, 3]}
+
 Examples:
   pinfold replay                            the generated trace, in a temporary folder
   pinfold replay trace.jsonl --turns 3      a trace of your own, keeping three turns
@@ -90,8 +93,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending, Failure> {
     let report = replay(&config, &trace, &|done| bar.set_position(u64::from(done)));
     bar.finish_and_clear();
     let report = report.map_err(|error| failure(&error))?;
-    show(&report, arguments.json)
-        .map_err(|error| Failure::Incomplete(format!("the report cannot be written: {error}")))?;
+    match show(&report, arguments.json) {
+        // Whoever reads it has read enough.
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => {}
+        shown => shown.map_err(|error| {
+            Failure::Incomplete(format!("the report cannot be written: {error}"))
+        })?,
+    }
     Ok(if report.violations == 0 { Ending::Held } else { Ending::Violated })
 }
 
@@ -128,10 +136,12 @@ fn failure(error: &ReplayError) -> Failure {
         ReplayError::Exists { .. }
         | ReplayError::Missing { .. }
         | ReplayError::Policy { .. }
+        | ReplayError::Size { .. }
         | ReplayError::OutOfRange { .. }
         | ReplayError::Model(_) => Failure::Input(error.to_string()),
         ReplayError::Journal(_)
         | ReplayError::Node(_)
+        | ReplayError::Settings { .. }
         | ReplayError::Gone(_)
         | ReplayError::Store(_)
         | ReplayError::List(_)
@@ -167,7 +177,7 @@ fn show(report: &Report, json: bool) -> std::io::Result<()> {
         if value.is_empty() {
             writeln!(out, "{name}")?;
         } else {
-            writeln!(out, "  {name:<34} {value:>16}")?;
+            writeln!(out, "  {name:<38} {value:>16}")?;
         }
     }
     for text in &report.violation_texts {
@@ -199,7 +209,8 @@ fn rows(report: &Report) -> Vec<(String, String)> {
     heading(&mut rows, "Checkpoints");
     row(&mut rows, "written", count(u64::from(tally.checkpoints_written)));
     row(&mut rows, "kept already", count(u64::from(tally.already_published)));
-    row(&mut rows, "unsaved", count(u64::from(tally.unsaved)));
+    row(&mut rows, "not kept: expired, or saved by others", count(u64::from(tally.unsaved)));
+    row(&mut rows, "thrown away half-way", count(tally.thrown_away));
     row(&mut rows, "collected", count(tally.checkpoints_collected));
     row(&mut rows, "retained", count(report.checkpoints_retained));
     row(&mut rows, "bytes written", bytes(tally.bytes_written));

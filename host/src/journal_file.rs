@@ -210,7 +210,9 @@ pub enum JournalError {
         dir: PathBuf,
     },
     /// Another process has it open.
-    #[error("{path} is locked: another process has this journal open, and only one may write it")]
+    #[error(
+        "{path} is locked: this journal is open already, in another process or in this one, and only one may write it"
+    )]
     Locked {
         /// The lock file.
         path: PathBuf,

@@ -94,7 +94,8 @@ pub enum NodeError {
 pub struct Gone;
 
 impl Node {
-    /// Begins a job in an empty folder: the genesis is durable when this returns.
+    /// Begins a job in a folder without a journal, which is created when it is missing: the genesis
+    /// is durable when this returns.
     ///
     /// # Errors
     /// [`NodeError`] when the folder holds a journal already, or cannot be written.

@@ -245,6 +245,23 @@ fn per_mille(part: u64, whole: u64) -> u32 {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TraceTag(pub u64);
 
+impl TraceTag {
+    /// A tag that another trace hardly has: FNV-1a over every request's length and blocks.
+    #[must_use]
+    pub fn of(trace: &Trace) -> Self {
+        let numbers = trace.requests.iter().flat_map(|request| {
+            let blocks = request.blocks.iter().copied();
+            std::iter::once(u64::from(request.input_tokens)).chain(blocks)
+        });
+        let step = |hash: u64, number: u64| {
+            number.to_le_bytes().iter().fold(hash, |hash, byte| {
+                (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
+            })
+        };
+        Self(numbers.fold(0xcbf2_9ce4_8422_2325, step))
+    }
+}
+
 /// The chain value of a block: 16 bytes, the trace tag and the block id, most significant first.
 ///
 /// A block id has one id before it wherever it occurs, so it alone names a whole prefix and nothing

@@ -74,6 +74,8 @@ pub struct Tally {
     pub shared_bytes_put: u64,
     /// Turns that expired with a publication.
     pub turns_expired: u32,
+    /// Saves that were thrown away half-way with their process; collected later.
+    pub thrown_away: u64,
     /// Checkpoints whose every object was deleted.
     pub checkpoints_collected: u64,
     /// Objects deleted.

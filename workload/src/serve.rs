@@ -24,6 +24,7 @@ use pinfold_core::transfer::{
 use pinfold_host::store::{GetOutcome, ObjectStore};
 
 use crate::fleet::{Owner, OwnerError};
+use crate::link::TraceTag;
 use crate::model::{Memory, Model, ModelError};
 
 /// The only shard of the model.
@@ -41,12 +42,20 @@ pub struct Turn {
 }
 
 impl Turn {
-    /// The turn of a request, by numbers; another life of the worker takes another attempt.
+    /// The turn of a request of a trace, by numbers; another life of the worker takes another
+    /// attempt.
     #[must_use]
-    pub fn new(conversation: u32, request: u32, life: u64, chain: Vec<ChainValue>) -> Self {
-        let conversation = ConversationId::of_name(&format!("conversation {conversation}"));
-        let turn = TurnId::of_name(&format!("turn {request}"));
-        let attempt = AttemptId::of_name(&format!("attempt {request} {life}"));
+    pub fn new(
+        tag: TraceTag,
+        conversation: u32,
+        request: u32,
+        life: u64,
+        chain: Vec<ChainValue>,
+    ) -> Self {
+        let tag = tag.0;
+        let conversation = ConversationId::of_name(&format!("conversation {tag} {conversation}"));
+        let turn = TurnId::of_name(&format!("turn {tag} {request}"));
+        let attempt = AttemptId::of_name(&format!("attempt {tag} {request} {life}"));
         Self { key: TurnKey { conversation, turn }, attempt, chain }
     }
 }
@@ -218,8 +227,12 @@ impl Worker {
                 served.already = true;
                 (checkpoint, published)
             }
-            // Somebody else saves this very position, or the store failed: the turn goes unsaved.
-            Some(Ended::Skipped(Rejection::InFlight) | Ended::Failed { .. }) => return Ok(()),
+            // Somebody else saves this very position, the store failed, or another trace gave its
+            // block ids to other prefixes: the turn goes unsaved.
+            Some(
+                Ended::Skipped(Rejection::InFlight | Rejection::ManifestMismatch)
+                | Ended::Failed { .. },
+            ) => return Ok(()),
             Some(Ended::Skipped(rejection)) => return Err(ServeError::Refused(rejection)),
             _ => return Err(ServeError::Stuck),
         };

@@ -277,7 +277,7 @@ mod crash {
         let mut worker = Worker::new(owner, Arc::new(model), Arc::new(store), genesis);
         let trace = trace(SIX);
         let chain = chain_values(TraceTag::default(), &trace.requests[0], 512);
-        worker.begin_and_vanish(&Turn::new(0, 0, 0, chain)).unwrap();
+        worker.begin_and_vanish(&Turn::new(TraceTag::default(), 0, 0, 0, chain)).unwrap();
         assert!(!private(&config.dir).is_empty());
         node.stop().unwrap();
     }

@@ -1,6 +1,7 @@
 //! A replay under way: the processes of a small fleet, and what is known outside of them.
 
 use std::collections::BTreeSet;
+use std::fs;
 use std::mem;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -37,6 +38,8 @@ const WORDED: usize = 20;
 pub(super) struct Job<'a> {
     config: &'a ReplayConfig,
     trace: &'a Trace,
+    /// Keeps the conversations of one trace from those of another in the same job.
+    tag: TraceTag,
     links: Links,
     figures: Figures,
     schedule: Schedule,
@@ -91,6 +94,7 @@ impl<'a> Job<'a> {
             (false, false) => {
                 let store = FileStore::create(dir, FileStoreOptions::default())?;
                 let (node, effects) = Node::create(dir, genesis(config))?;
+                write_settings(config)?;
                 (node, effects, store)
             }
             (true, true) => {
@@ -105,6 +109,7 @@ impl<'a> Job<'a> {
         let mut job = Self {
             config,
             trace,
+            tag: TraceTag::of(trace),
             figures: Figures::of(trace, &links),
             schedule: Schedule::new(&links),
             links,
@@ -276,7 +281,7 @@ impl<'a> Job<'a> {
         let request = self.trace.requests.get(place)?;
         let chain: Vec<ChainValue> =
             chain_values(TraceTag::default(), request, self.trace.block_tokens);
-        (!chain.is_empty()).then(|| Turn::new(linked.root, number, self.life, chain))
+        (!chain.is_empty()).then(|| Turn::new(self.tag, linked.root, number, self.life, chain))
     }
 
     fn outside<T>(&self, look: impl FnOnce(&mut Outside) -> T) -> T {
@@ -337,6 +342,7 @@ impl<'a> Job<'a> {
             self.violated("I11: the recovered state is not the one that was thrown away".into());
         }
         self.judge(false)?;
+        self.tally(|tally| tally.thrown_away += dead.len() as u64);
         // Nothing of those incarnations runs any more: that is the proof which a fence asserts.
         self.fence(dead)
     }
@@ -478,11 +484,33 @@ fn every_blocker(engine: &Engine) -> Vec<(CheckpointId, Blocker)> {
         .collect()
 }
 
+/// What a replay must know of its job beside the journal: the size of a state, which is part of
+/// what the bytes mean.
+const SETTINGS: &str = "replay.json";
+
+fn write_settings(config: &ReplayConfig) -> Result<(), ReplayError> {
+    let settings = serde_json::json!({ "bytes_per_checkpoint": config.bytes_per_checkpoint });
+    let path = config.dir.join(SETTINGS);
+    fs::write(&path, settings.to_string()).map_err(|source| ReplayError::Settings { path, source })
+}
+
+/// A folder without settings was not made by a replay, and is taken as it is.
+fn check_settings(config: &ReplayConfig) -> Result<(), ReplayError> {
+    let Ok(text) = fs::read_to_string(config.dir.join(SETTINGS)) else { return Ok(()) };
+    let settings: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
+    match settings["bytes_per_checkpoint"].as_u64() {
+        Some(found) if found != config.bytes_per_checkpoint => {
+            Err(ReplayError::Size { expected: config.bytes_per_checkpoint, found })
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
 /// A job that is gone on with must keep what the replay is asked to keep.
 fn agree(config: &ReplayConfig, job: &Genesis) -> Result<(), ReplayError> {
     let found = job.policy.turns;
     if found == config.turns {
-        Ok(())
+        check_settings(config)
     } else {
         Err(ReplayError::Policy { expected: config.turns, found })
     }

@@ -50,7 +50,7 @@ pub struct ReplayConfig {
 pub enum ReplayError {
     /// The folder holds a job, and nobody asked to go on with it.
     #[error(
-        "{} holds a journal already: go on with it by --resume, or name an empty folder",
+        "{} holds a journal already: go on with it by --resume, or name another folder",
         .dir.display()
     )]
     Exists {
@@ -70,6 +70,25 @@ pub enum ReplayError {
         expected: u32,
         /// What the job has.
         found: u32,
+    },
+    /// The job of the folder has states of another size.
+    #[error(
+        "the job has {found} bytes per checkpoint, not {expected}: \
+         use --bytes-per-checkpoint {found}"
+    )]
+    Size {
+        /// What was asked.
+        expected: u64,
+        /// What the job has.
+        found: u64,
+    },
+    /// The replay's settings cannot be written.
+    #[error("could not write {}: {source}", .path.display())]
+    Settings {
+        /// The file.
+        path: PathBuf,
+        /// What the file system said.
+        source: std::io::Error,
     },
     /// A number is zero, or larger than a job allows.
     #[error("{what} must be between 1 and {most}")]

@@ -209,10 +209,8 @@ pub enum JournalError {
         /// The data folder.
         dir: PathBuf,
     },
-    /// Another process has it open.
-    #[error(
-        "{path} is locked: this journal is open already, in another process or in this one, and only one may write it"
-    )]
+    /// It is open already, and only one process, once, may write a journal.
+    #[error("{path} is locked: this journal is open already, here or in another process")]
     Locked {
         /// The lock file.
         path: PathBuf,

@@ -6,7 +6,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use pinfold_core::id::Epoch;
+use pinfold_core::catalog::{Command, Role};
+use pinfold_core::id::{Epoch, Key};
+use pinfold_core::manifest::Manifest;
+use pinfold_core::object::verify;
+use pinfold_core::outcome::Outcome;
+use pinfold_host::node::Node;
+use pinfold_workload::fleet::Owner;
 use pinfold_workload::replay::{ReplayConfig, ReplayError, replay};
 use pinfold_workload::report::Report;
 use pinfold_workload::trace::{Request, Trace};
@@ -96,6 +102,38 @@ fn six_turns_break_nothing() {
     assert_eq!((report.tally.restores, report.tally.turns_expired), (4, 2));
     assert_eq!(report.checkpoints_retained, 4);
     assert_eq!(private(dir.path()).len(), 8);
+}
+
+/// I5: what lies in the store under a checkpoint's keys is sealed for them, and object 0 is the
+/// manifest whose digest the job acknowledges, with every object that it names beside it.
+#[test]
+fn object_0_is_the_acknowledged_manifest() {
+    let dir = tempfile::tempdir().unwrap();
+    replay(&config(dir.path()), &trace(SIX), &|_| {}).unwrap();
+    let (node, _effects, _) = Node::open(dir.path()).unwrap();
+    let mut owner = Owner::register(node.client().unwrap(), "reader", Role::Worker, 0).unwrap();
+    let stored = private(dir.path());
+    assert_eq!(stored.len(), 8);
+    for path in &stored {
+        let key = path.strip_prefix(dir.path().join("objects")).unwrap().to_str().unwrap();
+        let key: Key = key.parse().unwrap();
+        let object = fs::read(path).unwrap();
+        let payload = verify(&key, &object).unwrap();
+        if key.object.index > 0 {
+            continue;
+        }
+        let manifest = Manifest::decode(payload).unwrap();
+        let candidates = vec![manifest.endpoint().id()];
+        let answer = owner.ask(Command::Pin { candidates, limit: 1 }).unwrap();
+        let Ok(Outcome::Pinned(pinned)) = answer else { panic!("{key}: {answer:?}") };
+        let acknowledged: Vec<_> = pinned.iter().map(|one| (one.checkpoint, one.digest)).collect();
+        assert_eq!(acknowledged, [(key.checkpoint, manifest.digest())]);
+        for named in manifest.private_objects(key.object.shard) {
+            let beside = path.with_file_name(format!("{:08x}", named.id.index));
+            assert_eq!(fs::metadata(beside).unwrap().len(), named.stored_bytes(), "{key}");
+        }
+    }
+    node.stop().unwrap();
 }
 
 /// I1: an object of a retained turn was deleted: seen at the end.

@@ -18,6 +18,7 @@ use cycles::{Cycle, Geometry, Load, SAVE, VERBS, apply, decide, epoch, name_dele
 use pinfold_core::catalog::{Catalog, Command};
 use pinfold_core::engine::{Config, Effect, Engine, Input, Output, Reply, Request, Ticket};
 use pinfold_core::id::OpId;
+use pinfold_core::replay::Replay;
 
 /// Rounds of a timed run, and cycles of one round, which are built before it in parts.
 const ROUNDS: usize = 100;
@@ -169,7 +170,7 @@ fn time_cycles(catalog: &mut Catalog, load: &mut Load) -> (f64, f64) {
 
 /// The same cycles through the engine, with a journal that takes every batch and forgets it.
 fn time_engine(catalog: Catalog, load: &mut Load) -> f64 {
-    let resumed = Engine::resume(Config::default(), catalog, 1, std::iter::empty());
+    let resumed = Engine::resume(Config::default(), Replay::from_snapshot(catalog, 1));
     let mut engine = resumed.expect("an engine");
     let mut deleted: Vec<(OpId, Command)> = Vec::new();
     let mut rounds: Vec<f64> = (0..ROUNDS)

@@ -22,6 +22,7 @@ use crate::id::{CheckpointId, Epoch, Key, ObjectId, OpId};
 use crate::journal::record::{FrameFull, FrameWriter};
 use crate::outcome::{Field, Limit, Malformed, Outcome, Problem, Rejection};
 use crate::policy::{Gauges, Genesis};
+use crate::replay::{RecoverError, Replay};
 
 /// The host's name for one request: given with the input, given back with the reply.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -160,29 +161,6 @@ impl Batch {
     }
 }
 
-/// Why an engine cannot be made from a journal.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum RecoverError {
-    /// The genesis cannot be used.
-    #[error("the job's genesis cannot be used: {0}")]
-    Genesis(Malformed),
-    /// The journal has no records: its genesis was never durable, so it counts as none.
-    #[error("the journal has no genesis: it counts as none, so begin a new epoch")]
-    Empty,
-    /// A record cannot be read.
-    #[error("record {position} cannot be read: the journal is damaged, or of a newer version")]
-    Record {
-        /// Its number, from 0.
-        position: u64,
-    },
-    /// A record stands where it cannot be.
-    #[error("record {position} stands where it cannot be: the journal is damaged")]
-    Misplaced {
-        /// Its number, from 0.
-        position: u64,
-    },
-}
-
 /// The engine. See the [module](self).
 #[derive(Debug)]
 pub struct Engine {
@@ -230,31 +208,20 @@ impl Engine {
         config: Config,
         records: impl IntoIterator<Item = &'a [u8]>,
     ) -> Result<Self, RecoverError> {
-        let mut records = records.into_iter();
-        let first = records.next().ok_or(RecoverError::Empty)?;
-        let Event::Genesis(genesis) = decode_event(first, 0)? else {
-            return Err(RecoverError::Misplaced { position: 0 });
-        };
-        let catalog = Catalog::new(genesis).map_err(RecoverError::Genesis)?;
-        Self::resume(config, catalog, 1, records)
+        let mut replay = Replay::from_genesis();
+        for record in records {
+            replay.follow(record)?;
+        }
+        Self::resume(config, replay)
     }
 
-    /// The engine of a job from a snapshot of `position` records and the records after it.
+    /// The engine that goes on where a replay ended.
     ///
     /// # Errors
-    /// [`RecoverError`] names the first record that cannot be used. At the last position there is
-    /// no room for another record: that is [`RecoverError::Misplaced`] too.
-    pub fn resume<'a>(
-        config: Config,
-        mut catalog: Catalog,
-        position: u64,
-        records: impl IntoIterator<Item = &'a [u8]>,
-    ) -> Result<Self, RecoverError> {
-        let mut position = position;
-        for record in records {
-            replay(&mut catalog, record, position)?;
-            position = position.checked_add(1).ok_or(RecoverError::Misplaced { position })?;
-        }
+    /// [`RecoverError::Empty`] without a record. At the last position there is no room for another
+    /// one: that is [`RecoverError::Misplaced`].
+    pub fn resume(config: Config, replay: Replay) -> Result<Self, RecoverError> {
+        let (catalog, position) = replay.into_parts()?;
         if position == u64::MAX {
             return Err(RecoverError::Misplaced { position });
         }
@@ -519,29 +486,5 @@ impl Engine {
     /// [`Broken`] names the first promise that does not hold.
     pub fn check(&self) -> Result<(), Broken> {
         self.catalog.check()
-    }
-}
-
-/// Follows one record of a journal.
-///
-/// # Errors
-/// [`RecoverError`] when it cannot be read, or cannot stand there.
-pub fn replay(catalog: &mut Catalog, record: &[u8], position: u64) -> Result<(), RecoverError> {
-    let event = decode_event(record, position)?;
-    if !catalog.fits(&event) {
-        return Err(RecoverError::Misplaced { position });
-    }
-    catalog.apply(&event);
-    Ok(())
-}
-
-/// One record as an event.
-///
-/// # Errors
-/// [`RecoverError::Record`] when it is none, or has bytes left over.
-pub fn decode_event(record: &[u8], position: u64) -> Result<Event, RecoverError> {
-    match postcard::take_from_bytes::<Event>(record) {
-        Ok((event, [])) => Ok(event),
-        _ => Err(RecoverError::Record { position }),
     }
 }

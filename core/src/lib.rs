@@ -23,5 +23,6 @@ pub mod object;
 pub mod outcome;
 pub mod plan;
 pub mod policy;
+pub mod replay;
 pub mod representation;
 pub mod transfer;

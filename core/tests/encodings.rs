@@ -5,7 +5,6 @@
 use pinfold_core::catalog::{
     Change, DeleteWork, Event, FollowUp, Prepare, Role, Shape, ShardShape,
 };
-use pinfold_core::engine::decode_event;
 use pinfold_core::few::Few;
 use pinfold_core::id::{
     CheckpointId, ConversationId, EndpointId, Epoch, Generation, Id, Incarnation, Kind,
@@ -15,6 +14,7 @@ use pinfold_core::outcome::{
     DeleteOutcome, Evidence, Field, Limit, Loss, LostObject, Malformed, Problem, Rejection, TurnKey,
 };
 use pinfold_core::policy::{Genesis, Limits, Policy, Quarantine};
+use pinfold_core::replay::decode_event;
 
 /// Numbers by the multiply-and-add rule of Knuth's MMIX, upper half: the same everywhere.
 struct Numbers(u64);

@@ -8,10 +8,7 @@ use pinfold_core::catalog::{
     Blocker, Catalog, Change, Command, DeleteWork, Event, FollowUp, PROTOCOL_VERSION, Prepare,
     Register, Role, Shape, ShardShape,
 };
-use pinfold_core::engine::{
-    Config, Effect, Engine, Input, Output, RecoverError, Reply, Request, Ticket, decode_event,
-    replay,
-};
+use pinfold_core::engine::{Config, Effect, Engine, Input, Output, Reply, Request, Ticket};
 use pinfold_core::id::{
     AttemptId, CheckpointId, ConversationId, EndpointId, Epoch, Generation, Incarnation,
     ManifestDigest, OpId, OwnerId, PinId, ShardIndex, StartId, TurnId,
@@ -19,6 +16,7 @@ use pinfold_core::id::{
 use pinfold_core::journal::record::Frame;
 use pinfold_core::outcome::{DeleteOutcome, Evidence, Loss, LostObject, Outcome, TurnKey};
 use pinfold_core::policy::{Genesis, Limits, Policy, Quarantine};
+use pinfold_core::replay::{RecoverError, Replay, decode_event, follow};
 use serde_json::{Value, json};
 
 const OPERATOR: u64 = 1;
@@ -263,9 +261,9 @@ fn turn(numbers: &mut Numbers) -> TurnKey {
 }
 
 /// Follows one record, which is refused without a trace or leaves a state that passes a recount.
-fn follow(catalog: &mut Catalog, record: &[u8]) -> Result<(), RecoverError> {
+fn follow_next(catalog: &mut Catalog, record: &[u8]) -> Result<(), RecoverError> {
     let before = catalog.clone();
-    let answer = replay(catalog, record, 7);
+    let answer = follow(catalog, record, 7);
     match &answer {
         Ok(()) => {
             let event = decode_event(record, 7).unwrap();
@@ -303,7 +301,7 @@ fn what_was_decided_fits() {
             };
             let name = change.split([' ', '(']).next().unwrap();
             *kinds.entry(name.to_owned()).or_default() += 1;
-            replay(&mut catalog, record, 1).unwrap();
+            follow(&mut catalog, record, 1).unwrap();
         }
         assert!(catalog == *job.engine.catalog());
     }
@@ -384,15 +382,15 @@ fn a_field_that_lies_is_refused_or_harmless() {
                     continue;
                 }
                 let mut catalog = catalog.clone();
-                match follow(&mut catalog, &postcard::to_allocvec(&event).unwrap()) {
+                match follow_next(&mut catalog, &postcard::to_allocvec(&event).unwrap()) {
                     Ok(()) => taken += 1,
                     Err(_) => refused += 1,
                 }
                 for record in job.records[place..].iter().take(4) {
-                    let _ = follow(&mut catalog, record);
+                    let _ = follow_next(&mut catalog, record);
                 }
             }
-            replay(&mut catalog, record, 0).unwrap();
+            follow(&mut catalog, record, 0).unwrap();
         }
     }
     assert!(taken > 300 && refused > 1_000, "{taken} taken, {refused} refused");
@@ -428,7 +426,7 @@ fn events_in_another_order_are_refused_or_harmless() {
         }
         let mut catalog = Catalog::new(genesis()).unwrap();
         for record in &records[1..] {
-            match follow(&mut catalog, record) {
+            match follow_next(&mut catalog, record) {
                 Ok(()) => taken += 1,
                 Err(_) => refused += 1,
             }
@@ -459,10 +457,10 @@ fn bytes_that_lie_are_refused_or_harmless() {
             }
             let widens = decode_event(&bytes, 0).is_ok_and(|event| widens(&event));
             if !widens {
-                let _ = follow(&mut catalog.clone(), &bytes);
+                let _ = follow_next(&mut catalog.clone(), &bytes);
             }
         }
-        replay(&mut catalog, record, position as u64).unwrap();
+        follow(&mut catalog, record, position as u64).unwrap();
     }
 }
 
@@ -511,13 +509,13 @@ fn checkpoint(number: u64) -> CheckpointId {
 }
 
 fn fits(catalog: &mut Catalog, event: &Event) {
-    follow(catalog, &postcard::to_allocvec(event).unwrap()).unwrap();
+    follow_next(catalog, &postcard::to_allocvec(event).unwrap()).unwrap();
 }
 
 fn misfits(catalog: &Catalog, event: &Event) {
     assert!(!catalog.fits(event), "{event:?}");
     let bytes = postcard::to_allocvec(event).unwrap();
-    let answer = follow(&mut catalog.clone(), &bytes);
+    let answer = follow_next(&mut catalog.clone(), &bytes);
     assert_eq!(answer, Err(RecoverError::Misplaced { position: 7 }), "{event:?}");
 }
 
@@ -621,13 +619,15 @@ fn follow_ups_that_are_not_due_are_misplaced() {
 #[test]
 fn the_last_position_has_no_room() {
     let catalog = Catalog::new(genesis()).unwrap();
-    let none: [&[u8]; 0] = [];
-    let resume = |position| Engine::resume(Config::default(), catalog.clone(), position, none);
+    let replay = |position| Replay::from_snapshot(catalog.clone(), position);
+    let resume = |position| Engine::resume(Config::default(), replay(position));
     assert_eq!(resume(u64::MAX).unwrap_err(), RecoverError::Misplaced { position: u64::MAX });
     let recovered = postcard::to_allocvec(&Event::Recovered).unwrap();
-    let two = [&recovered[..], &recovered];
-    let error = Engine::resume(Config::default(), catalog.clone(), u64::MAX - 1, two).unwrap_err();
-    assert_eq!(error, RecoverError::Misplaced { position: u64::MAX });
+    let mut last = replay(u64::MAX - 1);
+    last.follow(&recovered).unwrap();
+    let misplaced = RecoverError::Misplaced { position: u64::MAX };
+    assert_eq!(last.follow(&recovered).unwrap_err(), misplaced);
+    assert_eq!(Engine::resume(Config::default(), last).unwrap_err(), misplaced);
 
     let mut engine = resume(u64::MAX - 1).unwrap();
     let register = Register {

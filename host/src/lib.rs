@@ -3,8 +3,9 @@
 //! It does the I/O that the core only asks for, and decides nothing.
 #![forbid(unsafe_code)]
 
+pub mod disk;
 pub mod file_store;
 mod folder;
-pub mod journal_file;
+pub mod journal;
 pub mod node;
 pub mod store;

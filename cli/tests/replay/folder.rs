@@ -6,6 +6,27 @@ use crate::scene::{FIVE, Scene, assert_figures};
 
 const JOURNAL: &str = "job/journal/00000000000000000000.log";
 
+/// The journal's first segment without the room that is set aside behind its last frame.
+fn journal(scene: &Scene) -> Vec<u8> {
+    used(fs::read(scene.path(JOURNAL)).unwrap())
+}
+
+fn used(mut segment: Vec<u8>) -> Vec<u8> {
+    segment.truncate(segment.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1));
+    segment
+}
+
+/// Makes these bytes the whole journal.
+fn replace_journal(scene: &Scene, bytes: &[u8]) {
+    for entry in fs::read_dir(scene.path("job/journal")).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|extension| extension == "log") {
+            fs::remove_file(path).unwrap();
+        }
+    }
+    fs::write(scene.path(JOURNAL), bytes).unwrap();
+}
+
 #[test]
 fn a_data_folder_keeps_journal_and_objects() {
     let scene = Scene::with(FIVE);
@@ -131,17 +152,17 @@ fn another_size_is_refused() {
 fn a_damaged_journal_is_refused() {
     let scene = Scene::with(FIVE);
     scene.replay("--data job");
-    let whole = fs::read(scene.path(JOURNAL)).unwrap();
+    let whole = journal(&scene);
     for place in [40, whole.len() / 3, whole.len() / 2] {
         let mut damaged = whole.clone();
         damaged[place] ^= 0x10;
-        fs::write(scene.path(JOURNAL), &damaged).unwrap();
+        replace_journal(&scene, &damaged);
         let before = scene.tree("job");
         let expected = [JOURNAL, "damaged at byte ", "Nothing was changed", "new epoch"];
         scene.refuses("replay trace.jsonl --data job --resume", 3, &expected);
         assert!(scene.tree("job") == before, "byte {place}");
     }
-    fs::write(scene.path(JOURNAL), &whole).unwrap();
+    replace_journal(&scene, &whole);
     scene.replay("--data job --resume");
 }
 
@@ -150,7 +171,7 @@ fn a_damaged_journal_is_refused() {
 fn a_strange_journal_is_refused() {
     let scene = Scene::with(FIVE);
     scene.replay("--data job");
-    let whole = fs::read(scene.path(JOURNAL)).unwrap();
+    let whole = journal(&scene);
     let mut other = whole.clone();
     other[0] = b'Q';
     for (bytes, expected) in [
@@ -158,13 +179,13 @@ fn a_strange_journal_is_refused() {
         (&whole[..20], "is not a journal as it was written"),
         (b"", "is not a journal as it was written"),
     ] {
-        fs::write(scene.path(JOURNAL), bytes).unwrap();
+        replace_journal(&scene, bytes);
         scene.refuses("replay trace.jsonl --data job --resume", 3, &[JOURNAL, expected]);
         assert!(fs::read(scene.path(JOURNAL)).unwrap() == bytes);
     }
-    fs::write(scene.path(JOURNAL), &whole).unwrap();
-    fs::write(scene.path("job/journal/00000000000000000042.log"), &whole).unwrap();
-    let expected = ["00000000000000000042.log", "newer pinfold"];
+    replace_journal(&scene, &whole);
+    fs::write(scene.path("job/journal/42.log"), &whole).unwrap();
+    let expected = ["job/journal/42.log", "newer pinfold"];
     scene.refuses("replay trace.jsonl --data job --resume", 3, &expected);
 }
 
@@ -173,15 +194,15 @@ fn a_strange_journal_is_refused() {
 fn a_torn_tail_is_cut() {
     let scene = Scene::with(FIVE);
     scene.replay("--data job");
-    let whole = fs::read(scene.path(JOURNAL)).unwrap();
+    let whole = journal(&scene);
     for cut in [1, 7, 30] {
-        fs::write(scene.path(JOURNAL), &whole[..whole.len() - cut]).unwrap();
+        replace_journal(&scene, &whole[..whole.len() - cut]);
         let report = scene.replay("--data job --resume");
         assert_figures(&report, &[("restores", 4), ("restore_failures", 0)]);
     }
     // Zeros behind the last frame, as a file system may leave them after a power cut.
     let padded = [&whole[..], &[0; 100]].concat();
-    fs::write(scene.path(JOURNAL), padded).unwrap();
+    replace_journal(&scene, &padded);
     scene.replay("--data job --resume");
 }
 
@@ -190,8 +211,8 @@ fn a_torn_tail_is_cut() {
 fn a_journal_without_a_record_is_refused() {
     let scene = Scene::with(FIVE);
     scene.replay("--data job");
-    let whole = fs::read(scene.path(JOURNAL)).unwrap();
-    fs::write(scene.path(JOURNAL), &whole[..40]).unwrap();
+    let whole = journal(&scene);
+    replace_journal(&scene, &whole[..40]);
     scene.refuses("replay trace.jsonl --data job --resume", 2, &["job holds no journal"]);
 }
 
@@ -221,10 +242,10 @@ fn an_impossible_folder_is_named() {
 fn a_missing_store_is_not_an_empty_one() {
     let scene = Scene::with(FIVE);
     scene.replay("--data job");
-    let journal = fs::read(scene.path(JOURNAL)).unwrap();
+    let before = journal(&scene);
     fs::rename(scene.path("job/objects"), scene.path("elsewhere")).unwrap();
     scene.refuses("replay trace.jsonl --data job --resume", 3, &["job/objects"]);
-    assert!(fs::read(scene.path(JOURNAL)).unwrap() == journal);
+    assert!(journal(&scene) == before);
     fs::rename(scene.path("elsewhere"), scene.path("job/objects")).unwrap();
     scene.replay("--data job --resume");
 }
@@ -254,7 +275,7 @@ fn a_killed_program_goes_on() {
         let words = "replay --workers 4 --seed 3 --bytes-per-checkpoint 256 --data";
         let mut running = scene.start(&format!("{words} job-{number}"));
         let journal = scene.path(&JOURNAL.replace("job", &format!("job-{number}")));
-        let length = || journal.metadata().map_or(0, |journal| journal.len());
+        let length = || fs::read(&journal).map_or(0, |segment| used(segment).len());
         while length() < bytes {
             assert!(running.try_wait().unwrap().is_none(), "it ended at {} bytes", length());
             std::thread::sleep(std::time::Duration::from_millis(2));
@@ -312,8 +333,8 @@ fn another_policy_leaves_the_journal_as_it_is() {
 fn a_journal_without_a_record_is_begun_again() {
     let scene = Scene::with(FIVE);
     scene.replay("--data job");
-    let whole = fs::read(scene.path(JOURNAL)).unwrap();
-    fs::write(scene.path(JOURNAL), &whole[..40]).unwrap();
+    let whole = journal(&scene);
+    replace_journal(&scene, &whole[..40]);
     fs::remove_dir_all(scene.path("job/objects/replay")).unwrap();
     scene.replay("--data job");
 }

@@ -3,14 +3,13 @@
 use std::collections::BTreeMap;
 
 use pinfold_core::catalog::{Blocker, Catalog, Command, Event, PROTOCOL_VERSION, Register, Role};
-use pinfold_core::engine::{
-    Config, Effect, Engine, Input, Output, Reply, Request, Ticket, decode_event, replay,
-};
+use pinfold_core::engine::{Config, Effect, Engine, Input, Output, Reply, Request, Ticket};
 use pinfold_core::id::{CheckpointId, Epoch, Incarnation, ObjectId, OpId, OwnerId, PinId, StartId};
 use pinfold_core::journal::record::Frame;
 use pinfold_core::journal::snapshot;
 use pinfold_core::outcome::{DeleteOutcome, Evidence, Outcome, Rejection};
 use pinfold_core::policy::Genesis;
+use pinfold_core::replay::{Replay, decode_event, follow};
 
 use crate::observer::Observer;
 use crate::{Deletes, Step, Verb, W, limits, policy};
@@ -260,7 +259,7 @@ impl World {
     fn replayed(&self) -> Result<Catalog, String> {
         let mut catalog = Catalog::new(self.job.clone()).map_err(|bad| bad.to_string())?;
         for (record, position) in self.records.iter().zip(0..).skip(1) {
-            replay(&mut catalog, record, position).map_err(|error| error.to_string())?;
+            follow(&mut catalog, record, position).map_err(|error| error.to_string())?;
         }
         Ok(catalog)
     }
@@ -307,7 +306,7 @@ impl World {
     fn snapshot(&mut self) -> Result<(), String> {
         let bytes = snapshot::encode(self.engine.catalog(), self.engine.position());
         let (catalog, at) = snapshot::decode(&bytes).map_err(|error| error.to_string())?;
-        let engine = Engine::resume(Config::default(), catalog, at, []);
+        let engine = Engine::resume(Config::default(), Replay::from_snapshot(catalog, at));
         self.engine = engine.map_err(|error| error.to_string())?;
         self.sync().map(drop)
     }

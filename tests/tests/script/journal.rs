@@ -1,10 +1,11 @@
 //! A script's journal, in memory: syncs that succeed or fail, crashes, snapshots, follow-ups.
 
 use pinfold_core::catalog::{Catalog, Event};
-use pinfold_core::engine::{Config, Engine, decode_event, replay};
+use pinfold_core::engine::{Config, Engine};
 use pinfold_core::journal::record::Frame;
 use pinfold_core::journal::snapshot;
 use pinfold_core::policy::Genesis;
+use pinfold_core::replay::{Replay, decode_event, follow};
 
 use super::executor::World;
 use super::reader::{Fault, Line};
@@ -103,7 +104,7 @@ impl World {
         let bytes = snapshot::encode(self.engine.catalog(), position);
         let (catalog, at) =
             snapshot::decode(&bytes).map_err(|error| line.fault(error.to_string()))?;
-        let engine = Engine::resume(Config::default(), catalog, at, []);
+        let engine = Engine::resume(Config::default(), Replay::from_snapshot(catalog, at));
         self.engine = engine.map_err(|error| line.fault(error.to_string()))?;
         self.out.push("continued from a snapshot".into());
         Ok(())
@@ -140,7 +141,7 @@ impl World {
         let mut catalog =
             Catalog::new(self.genesis(line)?).map_err(|bad| Fault::new(line, bad.to_string()))?;
         for (record, position) in self.records.iter().zip(0..).skip(1) {
-            replay(&mut catalog, record, position)
+            follow(&mut catalog, record, position)
                 .map_err(|error| Fault::new(line, error.to_string()))?;
         }
         Ok(catalog)

@@ -15,7 +15,7 @@ use pinfold_core::id::{ChainValue, CheckpointId, Incarnation, OwnerId};
 use pinfold_core::journal::snapshot;
 use pinfold_core::policy::{Genesis, Limits, Policy};
 use pinfold_host::file_store::{FileStore, FileStoreOptions};
-use pinfold_host::journal_file::JournalFile;
+use pinfold_host::journal::SegmentLog;
 use pinfold_host::node::{Effects, Gone, Node, NodeClient, NodeStats};
 use pinfold_host::store::ObjectStore;
 
@@ -88,7 +88,7 @@ impl<'a> Job<'a> {
         let model = Model::new(trace.block_tokens, config.bytes_per_checkpoint)?;
         let dir = &config.dir;
         let mut recoveries = Vec::new();
-        let (node, effects, store) = match (JournalFile::exists(dir)?, config.resume) {
+        let (node, effects, store) = match (SegmentLog::exists(dir)?, config.resume) {
             (true, false) => return Err(ReplayError::Exists { dir: dir.clone() }),
             (false, true) => return Err(ReplayError::Missing { dir: dir.clone() }),
             (false, false) => {

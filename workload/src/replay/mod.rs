@@ -12,7 +12,7 @@ use pinfold_core::id::{Epoch, Namespace};
 use pinfold_core::outcome::Rejection;
 use pinfold_core::policy::Limits;
 use pinfold_host::file_store::FileStoreError;
-use pinfold_host::journal_file::JournalError;
+use pinfold_host::journal::JournalError;
 use pinfold_host::node::{Gone, NodeError};
 use pinfold_host::store::ListError;
 

@@ -1,28 +1,37 @@
-//! A node: one engine, its journal, and a thread of its own between them.
+//! A node: one engine, its journal, and everybody who calls it.
 //!
-//! Clients on any thread call it and wait for their reply. What arrives while a sync runs is
-//! decided together and becomes one frame: group commit without a timer. The node executes nothing;
-//! effects go to whoever holds the [`Effects`].
+//! Protects the order of the gate: a reply or an effect leaves only after the frame that it depends
+//! on is synced. Callers decide under one lock; one thread commits: it takes what was decided as
+//! one frame, writes and syncs it without the lock, and lets out what that makes durable. So
+//! whatever is decided during a sync shares the next one. The node has no clock and executes
+//! nothing; effects go to whoever holds the [`Effects`].
 
-use std::collections::BTreeMap;
+mod committer;
+mod shared;
+
 use std::path::Path;
-use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
+use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use pinfold_core::engine::{Config, Effect, Engine, Input, RecoverError, Reply, Request, Ticket};
-use pinfold_core::host::Host;
+use pinfold_core::engine::{Config, Effect, Engine, Reply, Request};
 use pinfold_core::id::Epoch;
 use pinfold_core::policy::Genesis;
+use pinfold_core::replay::RecoverError;
 
-use crate::journal_file::{AppendError, Journal, JournalError, JournalFile};
+use crate::journal::{
+    AppendError, Journal, JournalError, JournalOptions, SegmentLog, SnapshotReport,
+};
+use shared::Shared;
 
-/// A running engine on a data folder. Dropping it stops it.
+/// A running engine with its journal. Dropping it stops it.
 #[derive(Debug)]
 pub struct Node {
-    inbox: Option<Sender<Message>>,
-    thread: Option<JoinHandle<Result<(), AppendError>>>,
+    shared: Arc<Shared>,
+    committer: Option<JoinHandle<Result<(), AppendError>>>,
     job: Genesis,
+    snapshots: Arc<Mutex<SnapshotReport>>,
 }
 
 /// The effects of a node, in the order in which they became durable.
@@ -31,8 +40,10 @@ pub type Effects = Receiver<Effect>;
 /// What recovery found and cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Recovery {
-    /// Records read back.
+    /// Records that the journal has had so far.
     pub records: u64,
+    /// How many of them a snapshot stood for.
+    pub snapshot_records: u64,
     /// Bytes of a torn tail that were cut.
     pub cut_bytes: u64,
     /// From opening the journal to an engine that answers.
@@ -52,22 +63,6 @@ pub struct NodeStats {
     pub peak_bytes: u64,
 }
 
-enum Message {
-    Request(Epoch, Request, Sender<Reply>),
-    Inspect(Look),
-    Stop,
-}
-
-/// What looks at the engine between two requests.
-type Look = Box<dyn FnOnce(&Engine, NodeStats) + Send>;
-
-/// A way to call a node, one per thread.
-#[derive(Clone, Debug)]
-pub struct NodeClient {
-    inbox: Sender<Message>,
-    epoch: Epoch,
-}
-
 /// Why a node cannot start, or how it ended.
 #[derive(Debug, thiserror::Error)]
 pub enum NodeError {
@@ -83,8 +78,8 @@ pub enum NodeError {
     /// The thread cannot be started.
     #[error("the node's thread cannot be started: {0}")]
     Thread(std::io::Error),
-    /// The thread panicked: what was answered is durable, and nothing else is known.
-    #[error("the node's thread panicked; what it answered before is in the journal: open it again")]
+    /// The engine or its journal panicked: what was answered is durable, and nothing else is known.
+    #[error("the node panicked; what it answered before is in the journal: open it again")]
     Panicked,
 }
 
@@ -100,10 +95,23 @@ impl Node {
     /// # Errors
     /// [`NodeError`] when the folder holds a journal already, or cannot be written.
     pub fn create(dir: &Path, genesis: Genesis) -> Result<(Self, Effects), NodeError> {
+        Self::create_with(dir, genesis, JournalOptions::default())
+    }
+
+    /// Begins a job with a journal of these sizes.
+    ///
+    /// # Errors
+    /// As for [`create`](Self::create).
+    pub fn create_with(
+        dir: &Path,
+        genesis: Genesis,
+        options: JournalOptions,
+    ) -> Result<(Self, Effects), NodeError> {
         let epoch = genesis.epoch;
         let engine = Engine::create(Config::default(), genesis)?;
-        let journal = JournalFile::create(dir, epoch)?;
-        Self::start(engine, journal)
+        let journal = SegmentLog::create(dir, epoch, options)?;
+        let snapshots = journal.snapshots();
+        Self::start(engine, Box::new(journal), snapshots)
     }
 
     /// Goes on with the job of a folder.
@@ -125,36 +133,59 @@ impl Node {
         dir: &Path,
         agree: impl FnOnce(&Genesis) -> Result<(), E>,
     ) -> Result<(Self, Effects, Recovery), E> {
-        let began = Instant::now();
-        let (journal, recovered) = JournalFile::open(dir).map_err(NodeError::from)?;
-        let records = recovered.records().map(|(_, record)| record);
-        let engine = Engine::recover(Config::default(), records).map_err(NodeError::from)?;
-        agree(engine.catalog().job())?;
-        let (node, effects) = Self::start(engine, journal)?;
-        let recovery = Recovery {
-            records: recovered.next_sequence,
-            cut_bytes: recovered.cut_bytes,
-            took: began.elapsed(),
-        };
-        Ok((node, effects, recovery))
+        Self::open_with(dir, JournalOptions::default(), agree)
     }
 
-    fn start(engine: Engine, journal: JournalFile) -> Result<(Self, Effects), NodeError> {
-        let (inbox, messages) = channel();
+    /// Goes on with the job of a folder, if the caller agrees with it, and with these sizes of the
+    /// journal from now on.
+    ///
+    /// # Errors
+    /// As for [`open_if`](Self::open_if).
+    pub fn open_with<E: From<NodeError>>(
+        dir: &Path,
+        options: JournalOptions,
+        agree: impl FnOnce(&Genesis) -> Result<(), E>,
+    ) -> Result<(Self, Effects, Recovery), E> {
+        let began = Instant::now();
+        let (journal, recovered) = SegmentLog::open(dir, options).map_err(NodeError::from)?;
+        let records = recovered.replay.position();
+        let (snapshot_records, cut_bytes) = (recovered.snapshot_records, recovered.cut_bytes);
+        let engine =
+            Engine::resume(Config::default(), recovered.replay).map_err(NodeError::from)?;
+        agree(engine.catalog().job())?;
+        let snapshots = journal.snapshots();
+        let (node, effects) = Self::start(engine, Box::new(journal), snapshots)?;
+        let took = began.elapsed();
+        Ok((node, effects, Recovery { records, snapshot_records, cut_bytes, took }))
+    }
+
+    /// Runs an engine on a journal of another kind, which holds what the engine was made from.
+    ///
+    /// # Errors
+    /// [`NodeError`] when the first append fails: the genesis, or that the engine recovered.
+    pub fn with_journal(
+        engine: Engine,
+        journal: Box<dyn Journal>,
+    ) -> Result<(Self, Effects), NodeError> {
+        Self::start(engine, journal, Arc::default())
+    }
+
+    fn start(
+        engine: Engine,
+        journal: Box<dyn Journal>,
+        snapshots: Arc<Mutex<SnapshotReport>>,
+    ) -> Result<(Self, Effects), NodeError> {
         let (out, effects) = channel();
         let job = engine.catalog().job().clone();
-        let mut work = Loop {
-            engine,
-            io: Io { journal, effects: out, waiting: BTreeMap::new(), stats: NodeStats::default() },
-            next_ticket: 0,
-        };
+        let shared = Arc::new(Shared::new(engine, out));
+        let mut committer = committer::Committer::new(Arc::clone(&shared), journal);
         // Genesis or recovery is durable before the first answer.
-        work.engine.drive(&mut work.io)?;
+        committer.commit_all()?;
         let thread = thread::Builder::new()
-            .name("pinfold-node".into())
-            .spawn(move || work.run(&messages))
+            .name("pinfold-commit".into())
+            .spawn(move || committer.run())
             .map_err(NodeError::Thread)?;
-        Ok((Self { inbox: Some(inbox), thread: Some(thread), job }, effects))
+        Ok((Self { shared, committer: Some(thread), job, snapshots }, effects))
     }
 
     /// The job as it was when the node started: namespace and epoch never change.
@@ -163,42 +194,51 @@ impl Node {
         &self.job
     }
 
+    /// What became of the journal's snapshots since this node started. One that fails costs disk
+    /// space and a longer recovery, and is for a person to look at.
+    #[must_use]
+    pub fn snapshots(&self) -> SnapshotReport {
+        self.snapshots.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// A way to call this node.
     ///
     /// # Errors
     /// [`Gone`] after it was stopped.
     pub fn client(&self) -> Result<NodeClient, Gone> {
-        let inbox = self.inbox.clone().ok_or(Gone)?;
-        Ok(NodeClient { inbox, epoch: self.job.epoch })
+        Ok(NodeClient { shared: Arc::clone(&self.shared), epoch: self.job.epoch })
     }
 
-    /// Answers what was sent before, and ends the thread.
+    /// Answers what was sent before, and ends.
     ///
     /// # Errors
     /// [`NodeError::Append`] with the append that failed, if one did; the journal ends before it.
-    /// [`NodeError::Panicked`] when the thread did.
+    /// [`NodeError::Panicked`] when the engine or the journal did.
     pub fn stop(mut self) -> Result<(), NodeError> {
-        if let Some(inbox) = self.inbox.take() {
-            // A thread that is gone already tells why below.
-            let _ = inbox.send(Message::Stop);
-        }
-        match self.thread.take().map(JoinHandle::join) {
+        self.shared.stop();
+        let ended = match self.committer.take().map(JoinHandle::join) {
             Some(Ok(result)) => result.map_err(NodeError::Append),
             Some(Err(_)) => Err(NodeError::Panicked),
             None => Ok(()),
-        }
+        };
+        if self.shared.panicked() { Err(NodeError::Panicked) } else { ended }
     }
 }
 
 impl Drop for Node {
     fn drop(&mut self) {
-        if let Some(inbox) = self.inbox.take() {
-            let _ = inbox.send(Message::Stop);
-        }
-        if let Some(thread) = self.thread.take() {
+        self.shared.stop();
+        if let Some(thread) = self.committer.take() {
             let _ = thread.join();
         }
     }
+}
+
+/// A way to call a node, from any thread.
+#[derive(Clone, Debug)]
+pub struct NodeClient {
+    shared: Arc<Shared>,
+    epoch: Epoch,
 }
 
 impl NodeClient {
@@ -207,13 +247,7 @@ impl NodeClient {
     /// # Errors
     /// [`Gone`] when the node ended or is poisoned. The same operation may be sent again later.
     pub fn call(&self, request: Request) -> Result<Reply, Gone> {
-        let (reply, answer) = channel();
-        let message = Message::Request(self.epoch, request, reply);
-        self.inbox.send(message).map_err(|_| Gone)?;
-        match answer.recv() {
-            Ok(Reply::Poisoned) | Err(_) => Err(Gone),
-            Ok(reply) => Ok(reply),
-        }
+        self.shared.call(self.epoch, request)
     }
 
     /// Looks at the engine between two requests, when everything is durable.
@@ -225,105 +259,11 @@ impl NodeClient {
         look: impl FnOnce(&Engine, NodeStats) -> T + Send + 'static,
     ) -> Result<T, Gone> {
         let (seen, answer) = channel();
-        let look = move |engine: &Engine, stats: NodeStats| {
+        self.shared.look(Box::new(move |engine, stats| {
             // Nobody waits for the answer any more: nothing is lost.
             let _ = seen.send(look(engine, stats));
-        };
-        self.inbox.send(Message::Inspect(Box::new(look))).map_err(|_| Gone)?;
+        }))?;
         answer.recv().map_err(|_| Gone)
-    }
-}
-
-/// The node's thread.
-struct Loop {
-    engine: Engine,
-    io: Io,
-    next_ticket: u64,
-}
-
-/// What the engine calls back.
-struct Io {
-    journal: JournalFile,
-    effects: Sender<Effect>,
-    waiting: BTreeMap<Ticket, Sender<Reply>>,
-    stats: NodeStats,
-}
-
-impl Loop {
-    fn run(mut self, messages: &Receiver<Message>) -> Result<(), AppendError> {
-        loop {
-            let Some(first) = self.wait(messages)? else { return Ok(()) };
-            let mut next = Some(first);
-            let mut stop = false;
-            while let Some(message) = next.take() {
-                match message {
-                    Message::Stop => stop = true,
-                    Message::Inspect(look) => {
-                        self.engine.drive(&mut self.io)?;
-                        look(&self.engine, self.io.stats);
-                    }
-                    Message::Request(epoch, request, reply) => self.submit(epoch, request, reply),
-                }
-                if !stop && !self.engine.is_full() {
-                    next = messages.try_recv().ok();
-                }
-            }
-            let bytes = self.engine.catalog().gauges().bytes;
-            self.io.stats.peak_bytes = self.io.stats.peak_bytes.max(bytes);
-            self.engine.drive(&mut self.io)?;
-            if stop {
-                return Ok(());
-            }
-        }
-    }
-
-    /// The next message; follow-ups go on while there is none. None when nobody can send any more.
-    fn wait(&mut self, messages: &Receiver<Message>) -> Result<Option<Message>, AppendError> {
-        loop {
-            match messages.try_recv() {
-                Ok(message) => return Ok(Some(message)),
-                Err(TryRecvError::Disconnected) => return Ok(None),
-                Err(TryRecvError::Empty) => {}
-            }
-            if !self.engine.follow_up() {
-                self.engine.drive(&mut self.io)?;
-                return Ok(messages.recv().ok());
-            }
-            if self.engine.is_full() {
-                self.engine.drive(&mut self.io)?;
-            }
-        }
-    }
-
-    fn submit(&mut self, epoch: Epoch, request: Request, reply: Sender<Reply>) {
-        let ticket = Ticket(self.next_ticket);
-        self.next_ticket += 1;
-        self.io.waiting.insert(ticket, reply);
-        self.engine.submit(Input { ticket, epoch, request });
-    }
-}
-
-impl Host for Io {
-    type Error = AppendError;
-
-    fn append(&mut self, bytes: &[u8]) -> Result<(), AppendError> {
-        self.journal.append(bytes)?;
-        self.stats.syncs += 1;
-        self.stats.journal_bytes += bytes.len() as u64;
-        Ok(())
-    }
-
-    fn start(&mut self, effect: Effect) {
-        // Without a collector the work stays in the queue and is handed out again.
-        let _ = self.effects.send(effect);
-    }
-
-    fn reply(&mut self, ticket: Ticket, reply: Reply) {
-        self.stats.requests += 1;
-        if let Some(waiting) = self.waiting.remove(&ticket) {
-            // A client that went away asks again under the same operation id.
-            let _ = waiting.send(reply);
-        }
     }
 }
 

@@ -8,6 +8,8 @@
 
 mod committer;
 mod shared;
+#[cfg(test)]
+mod tests;
 
 use std::path::Path;
 use std::sync::mpsc::{Receiver, channel};
@@ -264,94 +266,5 @@ impl NodeClient {
             let _ = seen.send(look(engine, stats));
         }))?;
         answer.recv().map_err(|_| Gone)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use pinfold_core::catalog::{Command, PROTOCOL_VERSION, Register, Role};
-    use pinfold_core::engine::Query;
-    use pinfold_core::id::{Incarnation, OpId, OwnerId, StartId};
-    use pinfold_core::outcome::Outcome;
-    use pinfold_core::policy::{Limits, Policy};
-
-    use super::*;
-
-    fn genesis() -> Genesis {
-        Genesis {
-            namespace: "node".parse().unwrap(),
-            epoch: Epoch::of_name("node test"),
-            operator: OwnerId::of_name("operator"),
-            policy: Policy::default(),
-            limits: Limits::default(),
-        }
-    }
-
-    fn register(name: &str) -> Request {
-        Request::Register(Register {
-            owner: OwnerId::of_name(name),
-            role: Role::Worker,
-            after: Incarnation(0),
-            start: StartId::of_name(name),
-            version: PROTOCOL_VERSION,
-            expected_policy: None,
-        })
-    }
-
-    /// What a client saw is there after the node is opened again, and answers the same.
-    #[test]
-    fn answers_survive_a_restart() {
-        let dir = tempfile::tempdir().unwrap();
-        let (node, _effects) = Node::create(dir.path(), genesis()).unwrap();
-        let client = node.client().unwrap();
-        let registered = client.call(register("w1")).unwrap();
-        let incarnation = Incarnation(1);
-        assert_eq!(registered, Reply::Command(Ok(Outcome::Registered { incarnation })));
-        let op = OpId { owner: OwnerId::of_name("w1"), incarnation, sequence: 1 };
-        let collect = || Request::Command(op, Command::Collect { limit: 5 });
-        let first = client.call(collect()).unwrap();
-        node.stop().unwrap();
-        assert_eq!(client.call(collect()), Err(Gone));
-        let (node, _effects, recovery) = Node::open(dir.path()).unwrap();
-        assert_eq!(recovery.records, 3);
-        let client = node.client().unwrap();
-        assert_eq!(client.call(register("w1")).unwrap(), registered);
-        assert_eq!(client.call(collect()).unwrap(), first);
-        assert_eq!(client.call(Request::Query(Query::Job)).unwrap(), Reply::Job(genesis()));
-    }
-
-    /// Many clients at once share syncs, and each gets its own answer.
-    #[test]
-    fn clients_share_syncs() {
-        let dir = tempfile::tempdir().unwrap();
-        let (node, _effects) = Node::create(dir.path(), genesis()).unwrap();
-        thread::scope(|scope| {
-            for number in 0..8 {
-                let client = node.client().unwrap();
-                scope.spawn(move || {
-                    let reply = client.call(register(&format!("w{number}"))).unwrap();
-                    assert!(matches!(reply, Reply::Command(Ok(Outcome::Registered { .. }))));
-                });
-            }
-        });
-        let client = node.client().unwrap();
-        let stats = client.inspect(|_, stats| stats).unwrap();
-        assert_eq!(stats.requests, 8);
-        assert!(stats.syncs <= 9);
-    }
-
-    /// A panic of the node's thread is told, and what was answered before is there.
-    #[test]
-    fn a_panic_is_told() {
-        let dir = tempfile::tempdir().unwrap();
-        let (node, _effects) = Node::create(dir.path(), genesis()).unwrap();
-        let client = node.client().unwrap();
-        let registered = client.call(register("w1")).unwrap();
-        assert_eq!(client.inspect(|_, _| panic!("a look that fails")), Err::<(), _>(Gone));
-        assert_eq!(client.call(register("w1")), Err(Gone));
-        assert!(matches!(node.stop(), Err(NodeError::Panicked)));
-        let (node, _effects, _) = Node::open(dir.path()).unwrap();
-        assert_eq!(node.client().unwrap().call(register("w1")).unwrap(), registered);
-        node.stop().unwrap();
     }
 }

@@ -1,0 +1,263 @@
+//! Nodes on a real folder, and on journals that wait, fail and panic.
+
+use pinfold_core::catalog::{Command, PROTOCOL_VERSION, Register, Role};
+use pinfold_core::engine::Query;
+use pinfold_core::id::{Incarnation, OpId, OwnerId, StartId};
+use pinfold_core::outcome::Outcome;
+use pinfold_core::policy::{Limits, Policy};
+
+use super::*;
+use crate::journal::{AppendError, Journal};
+
+fn genesis() -> Genesis {
+    Genesis {
+        namespace: "node".parse().unwrap(),
+        epoch: Epoch::of_name("node test"),
+        operator: OwnerId::of_name("operator"),
+        policy: Policy::default(),
+        limits: Limits::default(),
+    }
+}
+
+fn register(name: &str) -> Request {
+    Request::Register(Register {
+        owner: OwnerId::of_name(name),
+        role: Role::Worker,
+        after: Incarnation(0),
+        start: StartId::of_name(name),
+        version: PROTOCOL_VERSION,
+        expected_policy: None,
+    })
+}
+
+/// What a client saw is there after the node is opened again, and answers the same.
+#[test]
+fn answers_survive_a_restart() {
+    let dir = tempfile::tempdir().unwrap();
+    let (node, _effects) = Node::create(dir.path(), genesis()).unwrap();
+    let client = node.client().unwrap();
+    let registered = client.call(register("w1")).unwrap();
+    let incarnation = Incarnation(1);
+    assert_eq!(registered, Reply::Command(Ok(Outcome::Registered { incarnation })));
+    let op = OpId { owner: OwnerId::of_name("w1"), incarnation, sequence: 1 };
+    let collect = || Request::Command(op, Command::Collect { limit: 5 });
+    let first = client.call(collect()).unwrap();
+    node.stop().unwrap();
+    assert_eq!(client.call(collect()), Err(Gone));
+    let (node, _effects, recovery) = Node::open(dir.path()).unwrap();
+    assert_eq!(recovery.records, 3);
+    let client = node.client().unwrap();
+    assert_eq!(client.call(register("w1")).unwrap(), registered);
+    assert_eq!(client.call(collect()).unwrap(), first);
+    assert_eq!(client.call(Request::Query(Query::Job)).unwrap(), Reply::Job(genesis()));
+}
+
+/// Many clients at once share syncs, and each gets its own answer.
+#[test]
+fn clients_share_syncs() {
+    let dir = tempfile::tempdir().unwrap();
+    let (node, _effects) = Node::create(dir.path(), genesis()).unwrap();
+    thread::scope(|scope| {
+        for number in 0..8 {
+            let client = node.client().unwrap();
+            scope.spawn(move || {
+                let reply = client.call(register(&format!("w{number}"))).unwrap();
+                assert!(matches!(reply, Reply::Command(Ok(Outcome::Registered { .. }))));
+            });
+        }
+    });
+    let client = node.client().unwrap();
+    let stats = client.inspect(|_, stats| stats).unwrap();
+    assert_eq!(stats.requests, 8);
+    assert!(stats.syncs <= 9);
+}
+
+/// A panic of the node's thread is told, and what was answered before is there.
+#[test]
+fn a_panic_is_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let (node, _effects) = Node::create(dir.path(), genesis()).unwrap();
+    let client = node.client().unwrap();
+    let registered = client.call(register("w1")).unwrap();
+    assert_eq!(client.inspect(|_, _| panic!("a look that fails")), Err::<(), _>(Gone));
+    assert_eq!(client.call(register("w1")), Err(Gone));
+    assert!(matches!(node.stop(), Err(NodeError::Panicked)));
+    let (node, _effects, _) = Node::open(dir.path()).unwrap();
+    assert_eq!(node.client().unwrap().call(register("w1")).unwrap(), registered);
+    node.stop().unwrap();
+}
+
+/// What a test journal does with a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mood {
+    Keep,
+    /// Waits until the test lets go.
+    Wait,
+    Fail,
+    Panic,
+}
+
+/// A journal in memory with moods.
+struct Moody {
+    mood: Arc<Mutex<Mood>>,
+    frames: Arc<Mutex<Vec<Vec<u8>>>>,
+}
+
+impl Journal for Moody {
+    fn append(&mut self, frame: &[u8]) -> Result<(), AppendError> {
+        loop {
+            let mood = *self.mood.lock().unwrap();
+            match mood {
+                Mood::Keep => break,
+                Mood::Wait => thread::sleep(Duration::from_millis(1)),
+                Mood::Fail => return Err(AppendError::Other("no room".into())),
+                Mood::Panic => panic!("a journal that panics"),
+            }
+        }
+        self.frames.lock().unwrap().push(frame.to_vec());
+        Ok(())
+    }
+}
+
+struct Scene {
+    node: Node,
+    effects: Effects,
+    mood: Arc<Mutex<Mood>>,
+    frames: Arc<Mutex<Vec<Vec<u8>>>>,
+}
+
+fn scene() -> Scene {
+    let mood = Arc::new(Mutex::new(Mood::Keep));
+    let frames = Arc::default();
+    let journal = Moody { mood: Arc::clone(&mood), frames: Arc::clone(&frames) };
+    let engine = Engine::create(Config::default(), genesis()).unwrap();
+    let (node, effects) = Node::with_journal(engine, Box::new(journal)).unwrap();
+    Scene { node, effects, mood, frames }
+}
+
+fn set(mood: &Arc<Mutex<Mood>>, to: Mood) {
+    *mood.lock().unwrap() = to;
+}
+
+/// Protocol 7: whoever waits when an append fails is told that nothing is known, nothing leaves,
+/// and the node says why it ended. A journal that panics is no different to a caller.
+#[test]
+fn a_failed_append_is_the_end() {
+    for mood in [Mood::Fail, Mood::Panic] {
+        let scene = scene();
+        let client = scene.node.client().unwrap();
+        assert!(client.call(register("before")).is_ok());
+        set(&scene.mood, Mood::Wait);
+        thread::scope(|scope| {
+            let waiting: Vec<_> = (0..4)
+                .map(|number| {
+                    let client = client.clone();
+                    scope.spawn(move || client.call(register(&format!("w{number}"))))
+                })
+                .collect();
+            while client.shared.lock().callers() < 4 {
+                thread::yield_now();
+            }
+            set(&scene.mood, mood);
+            for waiting in waiting {
+                assert_eq!(waiting.join().unwrap(), Err(Gone));
+            }
+        });
+        assert_eq!(client.call(register("after")), Err(Gone));
+        assert_eq!(client.inspect(|_, _| ()), Err(Gone));
+        assert_eq!(scene.effects.try_iter().count(), 0);
+        let ended = scene.node.stop();
+        match mood {
+            Mood::Fail => {
+                let Err(NodeError::Append(error)) = ended else { panic!("{ended:?}") };
+                assert!(error.to_string().contains("no room"));
+            }
+            Mood::Keep | Mood::Wait | Mood::Panic => {
+                assert!(matches!(ended, Err(NodeError::Panicked)), "{ended:?}");
+            }
+        }
+        // Genesis, and what was acknowledged.
+        assert_eq!(scene.frames.lock().unwrap().len(), 2);
+    }
+}
+
+/// A refusal reveals state that is not durable yet, so it waits for it; a question that depends on
+/// nothing under way does not wait.
+#[test]
+fn answers_wait_for_what_they_depend_on() {
+    let scene = scene();
+    let client = scene.node.client().unwrap();
+    client.call(register("w1")).unwrap();
+    assert!(client.call(Request::Query(Query::Job)).is_ok());
+    set(&scene.mood, Mood::Wait);
+    thread::scope(|scope| {
+        let first = scope.spawn(|| client.call(register("w2")));
+        while client.shared.lock().callers() < 1 {
+            thread::yield_now();
+        }
+        let second = scope.spawn(|| client.call(Request::Query(Query::Gauges)));
+        thread::sleep(Duration::from_millis(30));
+        assert!(!first.is_finished() && !second.is_finished());
+        set(&scene.mood, Mood::Keep);
+        assert!(first.join().unwrap().is_ok());
+        let Ok(Reply::Gauges(gauges)) = second.join().unwrap() else { panic!("no gauges") };
+        assert_eq!(gauges.owners, 3);
+    });
+    scene.node.stop().unwrap();
+}
+
+/// Who looks at the engine is not kept waiting by those who call without a pause, and sees a state
+/// that is durable as a whole.
+#[test]
+fn looking_is_not_starved() {
+    let dir = tempfile::tempdir().unwrap();
+    let (node, _effects) = Node::create(dir.path(), genesis()).unwrap();
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    thread::scope(|scope| {
+        for number in 0..6 {
+            let (client, stop) = (node.client().unwrap(), &stop);
+            scope.spawn(move || {
+                for round in 0.. {
+                    if stop.load(std::sync::atomic::Ordering::Relaxed) {
+                        return;
+                    }
+                    client.call(register(&format!("w{number}-{round}"))).unwrap();
+                }
+            });
+        }
+        let client = node.client().unwrap();
+        for _ in 0..20 {
+            let (idle, position, owners) = client
+                .inspect(|engine, _| {
+                    let owners = engine.catalog().gauges().owners;
+                    (engine.is_idle(), engine.position(), owners)
+                })
+                .unwrap();
+            assert!(idle);
+            assert_eq!(position, owners, "genesis brings one owner, each registration another");
+        }
+        stop.store(true, std::sync::atomic::Ordering::Relaxed);
+    });
+    node.stop().unwrap();
+}
+
+/// Stopping answers what was sent before; what comes later is told that nobody is there.
+#[test]
+fn stopping_answers_what_was_sent() {
+    let scene = scene();
+    let client = scene.node.client().unwrap();
+    set(&scene.mood, Mood::Wait);
+    thread::scope(|scope| {
+        let sent = scope.spawn(|| client.call(register("w1")));
+        while client.shared.lock().callers() < 1 {
+            thread::yield_now();
+        }
+        let stopping = scope.spawn(|| scene.node.stop());
+        thread::sleep(Duration::from_millis(20));
+        assert_eq!(client.call(register("w2")), Err(Gone));
+        assert!(!sent.is_finished() && !stopping.is_finished());
+        set(&scene.mood, Mood::Keep);
+        assert!(sent.join().unwrap().is_ok());
+        stopping.join().unwrap().unwrap();
+    });
+}

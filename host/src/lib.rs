@@ -7,4 +7,6 @@ pub mod file_store;
 mod folder;
 pub mod journal_file;
 pub mod node;
+pub mod owner;
+pub mod runtime;
 pub mod store;

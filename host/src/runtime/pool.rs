@@ -246,7 +246,7 @@ impl Pool {
         one.working -= 1;
         match done {
             Done::Happened(happened, mut troubles) => {
-                one.adopting = false;
+                one.adopting &= !matches!(happened, Happened::Adopted);
                 one.troubles.append(&mut troubles);
                 happened.report_to(&mut one.transfer);
             }

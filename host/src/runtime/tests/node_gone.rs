@@ -1,5 +1,6 @@
 //! The node goes while transfers are under way: no evidence is lost, and none is given twice.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use pinfold_core::catalog::Command;
@@ -176,21 +177,33 @@ fn a_transfer_may_be_started_while_the_node_is_gone() {
     }
 }
 
-/// Protocol 6: many movers never number a command too early, however small W is; no answer is
-/// forgotten, and every transfer ends.
+/// Protocol 6: many movers never number a command while one W below it is unanswered, however small
+/// W is; no answer is forgotten, and every transfer ends.
 #[test]
 fn many_movers_keep_a_small_window() {
     for unanswered in [1, 2] {
         let rig = Rig::new(unanswered);
         let runtime = rig.runtime(8, 8);
-        let handles = (0..16).map(|number| {
-            let manifest = manifest(number, 1);
-            runtime.start(save(&manifest, number), Hold::shared(&manifest))
+        let done = AtomicBool::new(false);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                while !done.load(Ordering::Relaxed) {
+                    let waiting = rig.owner.unanswered();
+                    let ends = waiting.first().zip(waiting.last());
+                    let span = ends.map_or(0, |(first, last)| last.0.sequence - first.0.sequence);
+                    assert!(span < u64::from(unanswered), "{waiting:?}");
+                }
+            });
+            let handles = (0..16).map(|number| {
+                let manifest = manifest(number, 1);
+                runtime.start(save(&manifest, number), Hold::shared(&manifest))
+            });
+            for handle in handles.collect::<Vec<_>>() {
+                let ended = handle.wait().unwrap().ended;
+                assert!(matches!(ended, Ended::Saved { published: Published::Here { .. }, .. }));
+            }
+            done.store(true, Ordering::Relaxed);
         });
-        for handle in handles.collect::<Vec<_>>() {
-            let ended = handle.wait().unwrap().ended;
-            assert!(matches!(ended, Ended::Saved { published: Published::Here { .. }, .. }));
-        }
         assert_eq!((rig.owner.unanswered().len(), rig.pins()), (0, 0));
         rig.check();
     }

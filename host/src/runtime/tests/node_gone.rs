@@ -198,11 +198,13 @@ fn many_movers_keep_a_small_window() {
                 let manifest = manifest(number, 1);
                 runtime.start(save(&manifest, number), Hold::shared(&manifest))
             });
-            for handle in handles.collect::<Vec<_>>() {
-                let ended = handle.wait().unwrap().ended;
+            let handles: Vec<_> = handles.collect();
+            let ends: Vec<_> = handles.iter().map(Handle::wait).collect();
+            done.store(true, Ordering::Relaxed);
+            for end in ends {
+                let ended = end.unwrap().ended;
                 assert!(matches!(ended, Ended::Saved { published: Published::Here { .. }, .. }));
             }
-            done.store(true, Ordering::Relaxed);
         });
         assert_eq!((rig.owner.unanswered().len(), rig.pins()), (0, 0));
         rig.check();

@@ -8,4 +8,6 @@ pub mod file_store;
 mod folder;
 pub mod journal;
 pub mod node;
+pub mod owner;
+pub mod runtime;
 pub mod store;

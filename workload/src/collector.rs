@@ -12,9 +12,8 @@ use pinfold_core::id::CheckpointId;
 use pinfold_core::outcome::{DeleteOutcome, Outcome};
 use pinfold_core::policy::Genesis;
 use pinfold_host::node::Effects;
+use pinfold_host::owner::{Owner, OwnerError};
 use pinfold_host::store::ObjectStore;
-
-use crate::fleet::{Owner, OwnerError};
 
 /// Objects per round.
 const ROUND: u32 = 256;
@@ -100,7 +99,7 @@ mod tests {
     use pinfold_core::catalog::{Prepare, Role, Shape, ShardShape};
     use pinfold_core::engine::Query;
     use pinfold_core::id::{
-        AttemptId, EndpointId, Epoch, Key, ManifestDigest, ObjectId, OwnerId, ShardIndex,
+        AttemptId, EndpointId, Epoch, Key, ManifestDigest, ObjectId, OwnerId, ShardIndex, StartId,
     };
     use pinfold_core::outcome::Evidence;
     use pinfold_core::policy::{Limits, Policy};
@@ -175,7 +174,8 @@ mod tests {
                 limits: Limits::default(),
             };
             let (node, effects) = Node::create(dir.path(), genesis.clone()).unwrap();
-            let owner = |name| Owner::register(node.client().unwrap(), name, Role::Worker, 1);
+            let start = StartId::from_u128(1);
+            let owner = |name| Owner::register(node.client().unwrap(), name, Role::Worker, start);
             let worker = owner("worker").unwrap();
             let shelf = Arc::new(Shelf::default());
             let collector =
@@ -305,7 +305,8 @@ mod tests {
         let Scene { node, collector, shelf, _dir, .. } = scene;
         let effects = collector.into_effects();
         let client = node.client().unwrap();
-        let owner = Owner::register(client, "next", Role::Worker, 1).unwrap();
+        let start = StartId::from_u128(1);
+        let owner = Owner::register(client, "next", Role::Worker, start).unwrap();
         let mut next = Collector::new(owner, effects, shelf, node.job().clone());
         let round = Round { checkpoints: 1, objects: 1, left: 0, more: false };
         assert_eq!(next.round(), Ok(round));

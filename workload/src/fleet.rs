@@ -1,16 +1,10 @@
-//! The fleet: which request is served next, and the owners that call the catalog.
+//! The fleet: which request is served next.
 //!
 //! A turn is served only after the turn that it continues, by whichever worker is free. So a
 //! conversation wanders over the fleet, as it does in service.
 
 use std::collections::BTreeSet;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-
-use pinfold_core::catalog::{Command, PROTOCOL_VERSION, Register, Role};
-use pinfold_core::engine::{Reply, Request};
-use pinfold_core::id::{Incarnation, OpId, OwnerId, StartId};
-use pinfold_core::outcome::{Outcome, Rejection};
-use pinfold_host::node::{Gone, NodeClient};
 
 use crate::link::Links;
 
@@ -112,117 +106,11 @@ impl Schedule {
     }
 }
 
-/// A registered owner: it numbers its operations and waits for each answer.
-#[derive(Debug)]
-pub struct Owner {
-    client: NodeClient,
-    id: OwnerId,
-    incarnation: Incarnation,
-    sequence: u64,
-}
-
-/// Why an owner cannot go on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum OwnerError {
-    /// The node is gone.
-    #[error(transparent)]
-    Gone(#[from] Gone),
-    /// It may not register.
-    #[error("the owner may not register: {0}")]
-    Refused(Rejection),
-    /// The answer is of another kind than the request.
-    #[error("the node answered something else than was asked")]
-    Unexpected,
-}
-
-impl Owner {
-    /// Registers a new incarnation, after whatever incarnation there is.
-    ///
-    /// # Errors
-    /// [`OwnerError`] when the node is gone or refuses.
-    pub fn register(
-        client: NodeClient,
-        name: &str,
-        role: Role,
-        start: u64,
-    ) -> Result<Self, OwnerError> {
-        let id = OwnerId::of_name(name);
-        let start = StartId::of_name(&format!("{name} {start}"));
-        let mut after = Incarnation(0);
-        loop {
-            let version = PROTOCOL_VERSION;
-            let register =
-                Register { owner: id, role, after, start, version, expected_policy: None };
-            match client.call(Request::Register(register))? {
-                Reply::Command(Ok(Outcome::Registered { incarnation })) => {
-                    return Ok(Self { client, id, incarnation, sequence: 0 });
-                }
-                Reply::Command(Err(Rejection::StaleIncarnation { current })) if current > after => {
-                    after = current;
-                }
-                Reply::Command(Err(rejection)) => return Err(OwnerError::Refused(rejection)),
-                _ => return Err(OwnerError::Unexpected),
-            }
-        }
-    }
-
-    /// Its id and incarnation.
-    #[must_use]
-    pub const fn identity(&self) -> (OwnerId, Incarnation) {
-        (self.id, self.incarnation)
-    }
-
-    /// Asks one thing and waits for the durable answer.
-    ///
-    /// # Errors
-    /// [`OwnerError`] when the node is gone. A refusal is an answer.
-    pub fn ask(&mut self, command: Command) -> Result<Result<Outcome, Rejection>, OwnerError> {
-        let op = self.next_op();
-        match self.client.call(Request::Command(op, command))? {
-            Reply::Command(answer) => Ok(answer),
-            _ => Err(OwnerError::Unexpected),
-        }
-    }
-
-    /// Asks several things at once; the first refusal ends the list, and the rest has no answer.
-    ///
-    /// # Errors
-    /// [`OwnerError`] when the node is gone.
-    pub fn ask_all(
-        &mut self,
-        commands: Vec<Command>,
-    ) -> Result<Vec<Option<Result<Outcome, Rejection>>>, OwnerError> {
-        if commands.is_empty() {
-            return Ok(Vec::new());
-        }
-        let commands = commands.into_iter().map(|command| (self.next_op(), command)).collect();
-        match self.client.call(Request::List(commands))? {
-            Reply::List(answers) => Ok(answers),
-            _ => Err(OwnerError::Unexpected),
-        }
-    }
-
-    /// The operation id of the last command.
-    #[must_use]
-    pub const fn last_op(&self) -> OpId {
-        OpId { owner: self.id, incarnation: self.incarnation, sequence: self.sequence }
-    }
-
-    fn next_op(&mut self) -> OpId {
-        self.sequence += 1;
-        self.last_op()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::mpsc::{RecvTimeoutError, channel};
     use std::thread;
     use std::time::Duration;
-
-    use pinfold_core::id::{ConversationId, Epoch};
-    use pinfold_core::policy::{Genesis, Limits, Policy};
-    use pinfold_host::node::Node;
 
     use super::*;
     use crate::generate::{GeneratorConfig, generate};
@@ -356,75 +244,5 @@ mod tests {
         assert_eq!((schedule.done(), schedule.take()), (1, None));
         schedule.run_until(2);
         assert_eq!(schedule.take(), Some(1));
-    }
-
-    fn node(dir: &tempfile::TempDir) -> Node {
-        let genesis = Genesis {
-            namespace: "fleet".parse().unwrap(),
-            epoch: Epoch::of_name("fleet test"),
-            operator: OwnerId::of_name("operator"),
-            policy: Policy::default(),
-            limits: Limits::default(),
-        };
-        Node::create(dir.path(), genesis).unwrap().0
-    }
-
-    fn forget(number: u128) -> Command {
-        Command::Forget { conversation: ConversationId::from_u128(number) }
-    }
-
-    /// A start that is new follows whatever incarnation there is; the same start is the same one.
-    #[test]
-    fn an_owner_follows_its_earlier_life() {
-        let dir = tempfile::tempdir().unwrap();
-        let node = node(&dir);
-        let register =
-            |start| Owner::register(node.client().unwrap(), "worker", Role::Worker, start).unwrap();
-        let mut first = register(1);
-        assert_eq!(first.identity(), (OwnerId::of_name("worker"), Incarnation(1)));
-        assert!(first.ask(Command::Collect { limit: 1 }).unwrap().is_ok());
-        assert_eq!(first.last_op().sequence, 1);
-        assert_eq!(register(1).identity(), first.identity());
-        let second = register(2);
-        assert_eq!(second.identity().1, Incarnation(2));
-        let stale = Err(Rejection::StaleIncarnation { current: Incarnation(2) });
-        assert_eq!(first.ask(Command::Collect { limit: 1 }), Ok(stale));
-        assert_eq!(first.last_op().sequence, 2);
-    }
-
-    #[test]
-    fn a_role_is_for_life() {
-        let dir = tempfile::tempdir().unwrap();
-        let node = node(&dir);
-        let register = |role| Owner::register(node.client().unwrap(), "one", role, 1);
-        register(Role::Worker).unwrap();
-        let refused = register(Role::Operator).unwrap_err();
-        assert_eq!(refused, OwnerError::Refused(Rejection::RoleMismatch));
-    }
-
-    /// A refusal ends a list: what stands behind it has no answer.
-    #[test]
-    fn a_list_ends_with_its_first_refusal() {
-        let dir = tempfile::tempdir().unwrap();
-        let node = node(&dir);
-        let client = node.client().unwrap();
-        let mut operator = Owner::register(client, "operator", Role::Operator, 1).unwrap();
-        let unknown = Command::Retire { owner: OwnerId::of_name("nobody") };
-        let answers = operator.ask_all(vec![forget(1), unknown, forget(2)]).unwrap();
-        let expected = [Some(Ok(Outcome::Forgotten)), Some(Err(Rejection::UnknownOwner)), None];
-        assert_eq!(answers, expected);
-        assert_eq!(operator.last_op().sequence, 3);
-    }
-
-    #[test]
-    fn an_owner_hears_that_its_node_is_gone() {
-        let dir = tempfile::tempdir().unwrap();
-        let node = node(&dir);
-        let client = node.client().unwrap();
-        let mut operator = Owner::register(client.clone(), "operator", Role::Operator, 1).unwrap();
-        node.stop().unwrap();
-        assert_eq!(operator.ask(forget(1)), Err(OwnerError::Gone(Gone)));
-        let again = Owner::register(client, "operator", Role::Operator, 2);
-        assert_eq!(again.unwrap_err(), OwnerError::Gone(Gone));
     }
 }

@@ -6,6 +6,7 @@
 
 pub mod collector;
 pub mod fleet;
+mod freight;
 pub mod generate;
 pub mod link;
 pub mod model;

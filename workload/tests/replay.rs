@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use pinfold_core::catalog::{Command, Role};
-use pinfold_core::id::{Epoch, Key};
+use pinfold_core::id::{Epoch, Key, StartId};
 use pinfold_core::manifest::Manifest;
 use pinfold_core::object::verify;
 use pinfold_core::outcome::Outcome;
 use pinfold_host::node::Node;
-use pinfold_workload::fleet::Owner;
+use pinfold_host::owner::Owner;
 use pinfold_workload::replay::{ReplayConfig, ReplayError, replay};
 use pinfold_workload::report::Report;
 use pinfold_workload::trace::{Request, Trace};
@@ -111,7 +111,9 @@ fn object_0_is_the_acknowledged_manifest() {
     let dir = tempfile::tempdir().unwrap();
     replay(&config(dir.path()), &trace(SIX), &|_| {}).unwrap();
     let (node, _effects, _) = Node::open(dir.path()).unwrap();
-    let mut owner = Owner::register(node.client().unwrap(), "reader", Role::Worker, 0).unwrap();
+    let owner =
+        Owner::register(node.client().unwrap(), "reader", Role::Worker, StartId::from_u128(9))
+            .unwrap();
     let stored = private(dir.path());
     assert_eq!(stored.len(), 8);
     for path in &stored {
@@ -287,11 +289,11 @@ mod crash {
     use std::sync::Arc;
 
     use pinfold_core::catalog::Role;
-    use pinfold_core::id::OwnerId;
+    use pinfold_core::id::{OwnerId, StartId};
     use pinfold_core::policy::{Genesis, Limits, Policy};
     use pinfold_host::file_store::{FileStore, FileStoreOptions};
     use pinfold_host::node::Node;
-    use pinfold_workload::fleet::Owner;
+    use pinfold_host::owner::Owner;
     use pinfold_workload::link::{TraceTag, chain_values};
     use pinfold_workload::model::Model;
     use pinfold_workload::serve::{Turn, Worker};
@@ -310,9 +312,10 @@ mod crash {
         let store = FileStore::create(&config.dir, FileStoreOptions::default()).unwrap();
         let (node, _effects) = Node::create(&config.dir, genesis.clone()).unwrap();
         let client = node.client().unwrap();
-        let owner = Owner::register(client, "worker-0", Role::Worker, 0).unwrap();
+        let start = StartId::from_u128(1);
+        let owner = Owner::register(client, "worker-0", Role::Worker, start).unwrap();
         let model = Model::new(512, config.bytes_per_checkpoint).unwrap();
-        let mut worker = Worker::new(owner, Arc::new(model), Arc::new(store), genesis);
+        let mut worker = Worker::new(owner, Arc::new(model), Arc::new(store), genesis).unwrap();
         let trace = trace(SIX);
         let chain = chain_values(TraceTag::default(), &trace.requests[0], 512);
         worker.begin_and_vanish(&Turn::new(TraceTag::default(), 0, 0, 0, chain)).unwrap();

@@ -11,17 +11,18 @@ use std::time::{Duration, Instant};
 
 use pinfold_core::catalog::{Blocker, Command, Role, Verdict};
 use pinfold_core::engine::{Engine, Query, Reply, Request};
-use pinfold_core::id::{ChainValue, CheckpointId, Incarnation, OwnerId};
+use pinfold_core::id::{ChainValue, CheckpointId, Incarnation, OwnerId, StartId};
 use pinfold_core::journal::snapshot;
 use pinfold_core::policy::{Genesis, Limits, Policy};
 use pinfold_host::file_store::{FileStore, FileStoreOptions};
 use pinfold_host::journal::SegmentLog;
 use pinfold_host::node::{Effects, Gone, Node, NodeClient, NodeStats};
+use pinfold_host::owner::Owner;
 use pinfold_host::store::ObjectStore;
 
 use super::{ReplayConfig, ReplayError};
 use crate::collector::{Collector, Round};
-use crate::fleet::{Owner, Schedule};
+use crate::fleet::Schedule;
 use crate::link::{Figures, Links, TraceTag, chain_values, link};
 use crate::model::Model;
 use crate::observer::{Observer, Violation};
@@ -145,7 +146,7 @@ impl<'a> Job<'a> {
     /// Registers a new incarnation. The journal's length tells its start from every earlier one.
     fn owner(&self, name: &str, role: Role) -> Result<Owner, ReplayError> {
         let client = self.client()?;
-        let start = client.inspect(|engine, _| engine.position())?;
+        let start = StartId::from_u128(client.inspect(|engine, _| engine.position())?.into());
         Ok(Owner::register(client, name, role, start)?)
     }
 
@@ -153,7 +154,7 @@ impl<'a> Job<'a> {
         let owner = self.owner(&format!("worker-{number}"), Role::Worker)?;
         let identity = owner.identity();
         let (model, store) = (Arc::clone(&self.model), Arc::clone(&self.store));
-        Ok((Worker::new(owner, model, store, self.job()?.clone()), identity))
+        Ok((Worker::new(owner, model, store, self.job()?.clone())?, identity))
     }
 
     fn collector(&mut self) -> Result<Collector, ReplayError> {
@@ -351,7 +352,7 @@ impl<'a> Job<'a> {
         &self,
         dead: impl IntoIterator<Item = (OwnerId, Incarnation)>,
     ) -> Result<(), ReplayError> {
-        let mut operator = self.owner(OPERATOR, Role::Operator)?;
+        let operator = self.owner(OPERATOR, Role::Operator)?;
         for (owner, incarnation) in dead {
             let fence = Command::Fence { owner, incarnation };
             operator.ask(fence)?.map_err(ReplayError::Refused)?;

@@ -14,9 +14,9 @@ use pinfold_core::policy::Limits;
 use pinfold_host::file_store::FileStoreError;
 use pinfold_host::journal::JournalError;
 use pinfold_host::node::{Gone, NodeError};
+use pinfold_host::owner::OwnerError;
 use pinfold_host::store::ListError;
 
-use crate::fleet::OwnerError;
 use crate::model::ModelError;
 use crate::report::Report;
 use crate::serve::ServeError;

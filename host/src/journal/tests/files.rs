@@ -193,6 +193,7 @@ fn a_torn_tail_is_cut_before_the_next_append() {
         assert!(recovered.cut_bytes <= (torn - cut) as u64);
         log.append(&history.frames[frames - 1]).unwrap();
         drop(log);
+        assert_eq!(files(dir.path(), ".log").len(), 2, "what was cut is not written again");
         holds(dir.path(), &history, frames);
     }
 }

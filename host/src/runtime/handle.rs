@@ -1,0 +1,190 @@
+//! What the one who started a transfer holds of it, and what is told at its end.
+
+use std::fmt;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use pinfold_core::manifest::ObjectName;
+use pinfold_core::representation::Difference;
+use pinfold_core::transfer::{Completion, Ended, Transfer};
+
+use super::freight::Freight;
+use super::pool::Pool;
+use super::porter::{Trouble, Waiting};
+use crate::owner::Owner;
+
+/// A transfer under way. Dropping it loses nothing: the transfer goes on to its end.
+///
+/// Any number of threads may wait and cancel at once.
+pub struct Handle {
+    pub(super) pool: Arc<Pool>,
+    pub(super) number: u64,
+    pub(super) ticket: Arc<Ticket>,
+}
+
+/// A transfer at its end: nobody touches its freight any more.
+#[derive(Clone)]
+pub struct Finished {
+    /// How it ended.
+    pub ended: Ended,
+    /// The freight that was handed in.
+    pub freight: Arc<dyn Freight>,
+    /// What went wrong on the way, in the order in which it came.
+    pub troubles: Vec<Trouble>,
+    /// In which fields a stored manifest differs from the own plan, where a load explains that.
+    pub differences: Vec<Difference>,
+}
+
+/// Why a transfer's end cannot be told.
+#[derive(Debug, thiserror::Error)]
+pub enum Unfinished {
+    /// A command of it waits for the node. Nothing is lost: reconnect, and wait again.
+    #[error("the node is gone: open it again, reconnect the runtime, and wait again")]
+    NodeGone,
+    /// Its runtime was shut down before the end: it is among what
+    /// [`Runtime::shutdown`](super::Runtime::shutdown) gave back, or was given to another waiter.
+    #[error("the runtime was shut down: let another one resume what it gave back")]
+    HandedOver,
+    /// Its runtime was dropped before the end.
+    #[error("the runtime was dropped: let another one resume this transfer")]
+    Unsettled(Box<Unsettled>),
+}
+
+/// A transfer that could not come to its end, because the node is gone or memory is in doubt.
+///
+/// It still holds its pins. [`Runtime::resume`](super::Runtime::resume) goes on with it, over the
+/// same owner; dropping it leaves its pins to the operator's fence.
+#[must_use = "its pins stay until a runtime resumes it"]
+pub struct Unsettled {
+    pub(super) owner: Arc<Owner>,
+    pub(super) transfer: Transfer,
+    pub(super) freight: Arc<dyn Freight>,
+    pub(super) waiting: Option<Waiting>,
+    pub(super) troubles: Vec<Trouble>,
+}
+
+/// What is known of a transfer's end.
+#[derive(Default)]
+pub(super) enum Told {
+    #[default]
+    UnderWay,
+    NodeGone,
+    Finished(Finished),
+    HandedOver,
+    Unsettled(Box<Unsettled>),
+}
+
+/// Where a transfer's end is told.
+#[derive(Default)]
+pub(super) struct Ticket {
+    told: Mutex<Told>,
+    changed: Condvar,
+}
+
+impl Ticket {
+    pub(super) fn tell(&self, told: Told) {
+        *self.lock() = told;
+        self.changed.notify_all();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Told> {
+        // What is told is replaced as a whole.
+        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Handle {
+    /// Waits for the end. May be called again, and from several threads.
+    ///
+    /// # Errors
+    /// [`Unfinished`] when the node is gone, or the runtime was.
+    pub fn wait(&self) -> Result<Finished, Unfinished> {
+        let mut told = self.ticket.lock();
+        loop {
+            if let Some(end) = end(&mut told) {
+                return end;
+            }
+            told = self.ticket.changed.wait(told).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// What [`Self::wait`] would give now; none while it would wait.
+    #[must_use]
+    pub fn try_wait(&self) -> Option<Result<Finished, Unfinished>> {
+        end(&mut self.ticket.lock())
+    }
+
+    /// Begins nothing more of it. Its end comes when what began is retired and its evidence is
+    /// delivered; what was adopted or saved by then stays so.
+    pub fn cancel(&self) {
+        self.pool.with_transfer(self.number, Transfer::cancel);
+    }
+
+    /// The proof that nobody writes an object's memory any more which was
+    /// [placed in doubt](super::Placed::InDoubt).
+    pub fn retired(&self, object: ObjectName) {
+        self.pool.with_transfer(self.number, |transfer| {
+            transfer.completed(object, Completion::Retired);
+        });
+    }
+}
+
+fn end(told: &mut Told) -> Option<Result<Finished, Unfinished>> {
+    match std::mem::replace(told, Told::HandedOver) {
+        Told::UnderWay => {
+            *told = Told::UnderWay;
+            None
+        }
+        Told::NodeGone => {
+            *told = Told::NodeGone;
+            Some(Err(Unfinished::NodeGone))
+        }
+        Told::Finished(finished) => {
+            *told = Told::Finished(finished.clone());
+            Some(Ok(finished))
+        }
+        Told::HandedOver => Some(Err(Unfinished::HandedOver)),
+        // It can go on only once, so only one is told.
+        Told::Unsettled(unsettled) => Some(Err(Unfinished::Unsettled(unsettled))),
+    }
+}
+
+impl Unsettled {
+    /// The transfer: what it holds, and what is known of its bytes.
+    pub const fn transfer(&self) -> &Transfer {
+        &self.transfer
+    }
+
+    /// Its freight, which may be touched still where the transfer says so.
+    #[must_use]
+    pub const fn freight(&self) -> &Arc<dyn Freight> {
+        &self.freight
+    }
+
+    /// The command that waits for its answer; none when memory in doubt waits for its proof.
+    #[must_use]
+    pub const fn waiting(&self) -> Option<&Waiting> {
+        self.waiting.as_ref()
+    }
+}
+
+impl fmt::Debug for Handle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Handle").field("number", &self.number).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Finished {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("Finished");
+        shown.field("ended", &self.ended).field("troubles", &self.troubles);
+        shown.field("differences", &self.differences).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Unsettled {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("Unsettled");
+        shown.field("checkpoint", &self.transfer.checkpoint());
+        shown.field("waiting", &self.waiting).finish_non_exhaustive()
+    }
+}

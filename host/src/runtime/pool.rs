@@ -1,0 +1,445 @@
+//! The movers, and the transfers that they drive.
+//!
+//! A mover takes the next step of whichever transfer stands first in line, does it, and reports it;
+//! so no step is taken before somebody is free to do it, a cancel finds nothing in a queue, and the
+//! transfers share the movers in turn. It protects a command that found no node: it stays with its
+//! transfer, under its operation, until it is answered or handed over. A mover never sleeps over a
+//! transfer that waits, and no panic of a store or a freight ends one.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use pinfold_core::transfer::{Ended, Step, Transfer};
+
+use super::freight::Freight;
+use super::handle::{Finished, Ticket, Told, Unsettled};
+use super::porter::{Asked, Happened, Porter, Task, Trouble, Waiting};
+use crate::owner::Owner;
+
+/// The first and the longest pause of a transfer that waits for others; each one is twice the one
+/// before.
+const PAUSES: [Duration; 2] = [Duration::from_millis(10), Duration::from_secs(1)];
+/// Likewise of a command that waits for the owner's window.
+const WINDOW_PAUSES: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(16)];
+/// After so many of those a pool that closes takes it that nobody opens the window any more: about
+/// half a second.
+const WINDOW_TRIES: u32 = 32;
+
+/// What movers and callers share.
+pub(super) struct Pool {
+    pub(super) porter: Porter,
+    /// The most transfers under way at once.
+    most: u32,
+    line: Mutex<Line>,
+    /// A transfer stands in line, or a pause began, or the movers shall end.
+    work: Condvar,
+    /// A transfer ended, or nothing can go on by itself.
+    room: Condvar,
+}
+
+#[derive(Default)]
+struct Line {
+    under_way: BTreeMap<u64, UnderWay>,
+    next_number: u64,
+    /// Transfers that may have a step, each once.
+    ready: VecDeque<u64>,
+    pauses: BTreeSet<(Instant, u64)>,
+    /// Steps that movers work on.
+    busy: u32,
+    /// How often the node was opened again.
+    life: u64,
+    /// Nothing new is taken.
+    closing: bool,
+    /// The movers end.
+    over: bool,
+}
+
+/// A transfer under way.
+struct UnderWay {
+    transfer: Transfer,
+    freight: Arc<dyn Freight>,
+    ticket: Arc<Ticket>,
+    troubles: Vec<Trouble>,
+    /// The command that no mover works on and nobody answered.
+    waiting: Option<Waiting>,
+    /// It found no node.
+    parked: bool,
+    is_ready: bool,
+    /// Movers that work on a step of it.
+    working: u32,
+    /// Nothing follows before the adoption is done.
+    adopting: bool,
+    paused_until: Option<Instant>,
+    /// Its pause is over, and the freight is to be asked.
+    woken: bool,
+    waits: u32,
+    held: u32,
+}
+
+/// What a mover does next.
+struct Job {
+    number: u64,
+    life: u64,
+    work: Work,
+}
+
+enum Work {
+    Ask(Waiting),
+    Do(Task, Arc<dyn Freight>),
+}
+
+/// What came of it.
+enum Done {
+    Asked(Asked),
+    Happened(Happened, Vec<Trouble>),
+}
+
+impl Pool {
+    pub(super) fn new(porter: Porter, most: u32) -> Self {
+        let (line, work, room) = (Mutex::default(), Condvar::new(), Condvar::new());
+        Self { porter, most, line, work, room }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Line> {
+        // Stores and freights are called outside of it, so nobody's panic left it half-changed.
+        self.line.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until a transfer more may be under way.
+    pub(super) fn admit(&self, unsettled: Unsettled) -> (u64, Arc<Ticket>) {
+        let mut line = self.lock();
+        while line.count() >= self.most {
+            line = self.room.wait(line).unwrap_or_else(PoisonError::into_inner);
+        }
+        self.add(line, unsettled)
+    }
+
+    /// Takes a transfer if one more may be under way now.
+    pub(super) fn try_admit(
+        &self,
+        unsettled: Box<Unsettled>,
+    ) -> Result<(u64, Arc<Ticket>), Box<Unsettled>> {
+        let line = self.lock();
+        if line.count() >= self.most {
+            return Err(unsettled);
+        }
+        Ok(self.add(line, *unsettled))
+    }
+
+    fn add(&self, mut line: MutexGuard<'_, Line>, unsettled: Unsettled) -> (u64, Arc<Ticket>) {
+        let ticket = Arc::<Ticket>::default();
+        let number = line.next_number;
+        line.next_number += 1;
+        line.under_way.insert(number, UnderWay::new(unsettled, Arc::clone(&ticket)));
+        self.go_on(line, number);
+        (number, ticket)
+    }
+
+    /// Changes a transfer from outside: cancels it, or brings a proof.
+    pub(super) fn with_transfer(&self, number: u64, change: impl FnOnce(&mut Transfer)) {
+        let mut line = self.lock();
+        let Some(one) = line.under_way.get_mut(&number) else { return };
+        change(&mut one.transfer);
+        line.end_pause(number);
+        self.go_on(line, number);
+    }
+
+    /// Something changed for a transfer: it may have a step now, or be at its end.
+    fn go_on(&self, mut line: MutexGuard<'_, Line>, number: u64) {
+        line.make_ready(number);
+        let ended = line.remove_ended(number);
+        drop(line);
+        self.work.notify_one();
+        if let Some((ticket, finished)) = ended {
+            self.room.notify_all();
+            release(ticket, finished);
+        }
+    }
+
+    /// Repeats what found no node.
+    pub(super) fn reconnected(&self) {
+        let mut line = self.lock();
+        line.life += 1;
+        let numbers: Vec<u64> = line.under_way.keys().copied().collect();
+        for number in numbers {
+            if let Some(one) = line.under_way.get_mut(&number)
+                && one.parked
+            {
+                one.parked = false;
+                one.ticket.tell(Told::UnderWay);
+                line.make_ready(number);
+            }
+        }
+        self.work.notify_all();
+    }
+
+    /// Cancels everything, waits until nothing goes on by itself, ends the movers, and gives back
+    /// what has not come to its end.
+    pub(super) fn close(&self) -> Vec<(Unsettled, Arc<Ticket>)> {
+        let mut line = self.lock();
+        line.closing = true;
+        let numbers: Vec<u64> = line.under_way.keys().copied().collect();
+        drop(line);
+        for number in numbers {
+            self.with_transfer(number, Transfer::cancel);
+        }
+        line = self.lock();
+        while !line.is_quiet() {
+            line = self.room.wait(line).unwrap_or_else(PoisonError::into_inner);
+        }
+        line.over = true;
+        self.work.notify_all();
+        let owner = self.porter.owner();
+        let left = std::mem::take(&mut line.under_way).into_values();
+        left.map(|one| one.hand_over(Arc::clone(owner))).collect()
+    }
+
+    /// A mover's life.
+    pub(super) fn work(&self) {
+        while let Some(job) = self.take() {
+            let done = match job.work {
+                Work::Ask(waiting) => Done::Asked(self.porter.ask(waiting)),
+                Work::Do(task, freight) => {
+                    let mut troubles = Vec::new();
+                    let happened = self.porter.perform(&task, &*freight, &mut troubles);
+                    Done::Happened(happened, troubles)
+                }
+            };
+            self.take_back(job.number, job.life, done);
+        }
+    }
+
+    /// The next thing to do; waits for it. None at the end.
+    fn take(&self) -> Option<Job> {
+        let mut line = self.lock();
+        loop {
+            let now = Instant::now();
+            line.wake(now);
+            if let Some(job) = line.take(now) {
+                // Whoever sleeps looks after the rest.
+                self.work.notify_one();
+                return Some(job);
+            }
+            if line.over {
+                return None;
+            }
+            if line.is_quiet() {
+                self.room.notify_all();
+            }
+            line = match line.pauses.first() {
+                Some((until, _)) => {
+                    let pause = until.saturating_duration_since(now);
+                    self.work.wait_timeout(line, pause).unwrap_or_else(PoisonError::into_inner).0
+                }
+                None => self.work.wait(line).unwrap_or_else(PoisonError::into_inner),
+            };
+        }
+    }
+
+    fn take_back(&self, number: u64, life: u64, done: Done) {
+        let mut line = self.lock();
+        line.busy -= 1;
+        let (is_reconnected, closing, busy) = (line.life != life, line.closing, line.busy);
+        let Some(one) = line.under_way.get_mut(&number) else { return };
+        one.working -= 1;
+        match done {
+            Done::Happened(happened, mut troubles) => {
+                one.adopting &= !matches!(happened, Happened::Adopted);
+                one.troubles.append(&mut troubles);
+                happened.report_to(&mut one.transfer);
+            }
+            Done::Asked(Asked::Answered(op, answer)) => {
+                one.held = 0;
+                one.transfer.answered(op, answer);
+            }
+            Done::Asked(Asked::Gone(waiting)) => {
+                one.waiting = Some(waiting);
+                if !is_reconnected {
+                    one.park();
+                }
+            }
+            Done::Asked(Asked::Held(waiting)) => {
+                one.waiting = Some(waiting);
+                // While others of this pool work, the window may be theirs.
+                if closing && busy == 0 && one.held >= WINDOW_TRIES {
+                    one.park();
+                } else {
+                    let pause = pause(WINDOW_PAUSES, one.held);
+                    one.held += 1;
+                    line.pause(number, Instant::now() + pause);
+                }
+            }
+        }
+        self.go_on(line, number);
+    }
+}
+
+impl Line {
+    fn count(&self) -> u32 {
+        u32::try_from(self.under_way.len()).unwrap_or(u32::MAX)
+    }
+
+    /// Takes out a transfer that is at its end.
+    fn remove_ended(&mut self, number: u64) -> Option<(Arc<Ticket>, Finished)> {
+        let ended = self.under_way.get(&number)?.ended()?;
+        let UnderWay { transfer, freight, ticket, troubles, .. } =
+            self.under_way.remove(&number)?;
+        let differences = transfer.differences();
+        Some((ticket, Finished { ended, freight, troubles, differences }))
+    }
+
+    fn make_ready(&mut self, number: u64) {
+        if let Some(one) = self.under_way.get_mut(&number)
+            && !std::mem::replace(&mut one.is_ready, true)
+        {
+            self.ready.push_back(number);
+        }
+    }
+
+    /// The first step of those in line, in turn.
+    fn take(&mut self, now: Instant) -> Option<Job> {
+        while let Some(number) = self.ready.pop_front() {
+            let Some(one) = self.under_way.get_mut(&number) else { continue };
+            one.is_ready = false;
+            match one.next() {
+                Next::Work(work) => {
+                    one.working += 1;
+                    self.busy += 1;
+                    self.make_ready(number);
+                    return Some(Job { number, life: self.life, work });
+                }
+                Next::Wait => {
+                    let pause = pause(PAUSES, one.waits);
+                    one.waits += 1;
+                    self.pause(number, now + pause);
+                }
+                Next::Nothing => {}
+            }
+        }
+        None
+    }
+
+    fn pause(&mut self, number: u64, until: Instant) {
+        if let Some(one) = self.under_way.get_mut(&number) {
+            one.paused_until = Some(until);
+            self.pauses.insert((until, number));
+        }
+    }
+
+    /// A transfer that was changed from outside need not wait; a command goes on waiting.
+    fn end_pause(&mut self, number: u64) {
+        if let Some(one) = self.under_way.get_mut(&number)
+            && one.waiting.is_none()
+            && let Some(until) = one.paused_until.take()
+        {
+            self.pauses.remove(&(until, number));
+        }
+    }
+
+    /// Ends the pauses whose time is over.
+    fn wake(&mut self, now: Instant) {
+        while let Some((until, number)) = self.pauses.pop_first() {
+            if until > now {
+                self.pauses.insert((until, number));
+                return;
+            }
+            if let Some(one) = self.under_way.get_mut(&number) {
+                one.paused_until = None;
+                one.woken = one.waiting.is_none();
+            }
+            self.make_ready(number);
+        }
+    }
+
+    /// Nothing goes on by itself.
+    fn is_quiet(&self) -> bool {
+        self.busy == 0 && self.ready.is_empty() && self.pauses.is_empty()
+    }
+}
+
+/// What a transfer that stands first in line has to do.
+enum Next {
+    Work(Work),
+    Wait,
+    Nothing,
+}
+
+impl UnderWay {
+    fn new(unsettled: Unsettled, ticket: Arc<Ticket>) -> Self {
+        let Unsettled { transfer, freight, waiting, troubles, .. } = unsettled;
+        Self {
+            transfer,
+            freight,
+            ticket,
+            troubles,
+            waiting,
+            parked: false,
+            is_ready: false,
+            working: 0,
+            adopting: false,
+            paused_until: None,
+            woken: false,
+            waits: 0,
+            held: 0,
+        }
+    }
+
+    fn next(&mut self) -> Next {
+        if self.adopting {
+            return Next::Nothing;
+        }
+        if !self.parked
+            && self.paused_until.is_none()
+            && let Some(waiting) = self.waiting.take()
+        {
+            return Next::Work(Work::Ask(waiting));
+        }
+        let step = if std::mem::take(&mut self.woken) {
+            Step::Wait
+        } else {
+            match self.transfer.next_step() {
+                Some(Step::Wait) => return Next::Wait,
+                Some(step) => step,
+                None => return Next::Nothing,
+            }
+        };
+        if let Step::Ask(command) = step {
+            return Next::Work(Work::Ask(Waiting { command, op: None }));
+        }
+        self.adopting = matches!(step, Step::Adopt { .. });
+        Next::Work(Work::Do(Task::new(&self.transfer, step), Arc::clone(&self.freight)))
+    }
+
+    fn park(&mut self) {
+        self.parked = true;
+        self.ticket.tell(Told::NodeGone);
+    }
+
+    /// How it ended, once no mover works on it and every command is answered.
+    fn ended(&self) -> Option<Ended> {
+        let is_over = self.working == 0 && self.waiting.is_none();
+        self.transfer.report().filter(|_| is_over)
+    }
+
+    fn hand_over(self, owner: Arc<Owner>) -> (Unsettled, Arc<Ticket>) {
+        let Self { transfer, freight, ticket, troubles, waiting, .. } = self;
+        (Unsettled { owner, transfer, freight, waiting, troubles }, ticket)
+    }
+}
+
+/// The pause after so many.
+fn pause([first, longest]: [Duration; 2], before: u32) -> Duration {
+    first.saturating_mul(1 << before.min(16)).min(longest)
+}
+
+/// Tells an end. Without a handle nobody keeps the freight any more, and one that panics when it is
+/// dropped ends no mover.
+fn release(ticket: Arc<Ticket>, finished: Finished) {
+    let told = AssertUnwindSafe(|| {
+        ticket.tell(Told::Finished(finished));
+        drop(ticket);
+    });
+    let _ = catch_unwind(told);
+}

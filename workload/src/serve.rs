@@ -14,7 +14,7 @@ use pinfold_core::id::{
 };
 use pinfold_core::manifest::{Manifest, ObjectName};
 use pinfold_core::object::{Digest, TRAILER_BYTES, seal, verify};
-use pinfold_core::outcome::{Rejection, TurnKey};
+use pinfold_core::outcome::{Limit, Rejection, TurnKey};
 use pinfold_core::plan::Piece;
 use pinfold_core::policy::Genesis;
 use pinfold_core::transfer::{
@@ -75,6 +75,8 @@ pub struct Served {
     pub expired: Option<TurnKey>,
     /// The position was kept already, and nothing was written.
     pub already: bool,
+    /// The checkpoint is larger than a byte budget: nothing was written.
+    pub over_budget: bool,
     /// Bytes of the private objects that were put.
     pub private_bytes: u64,
     /// Shared pages that were put, in bytes; most are there already.
@@ -233,6 +235,13 @@ impl Worker {
                 Ended::Skipped(Rejection::InFlight | Rejection::ManifestMismatch)
                 | Ended::Failed { .. },
             ) => return Ok(()),
+            Some(Ended::Skipped(Rejection::LimitExceeded {
+                limit: Limit::ConversationBytes | Limit::JobBytes,
+                ..
+            })) => {
+                served.over_budget = true;
+                return Ok(());
+            }
             Some(Ended::Skipped(rejection)) => return Err(ServeError::Refused(rejection)),
             _ => return Err(ServeError::Stuck),
         };

@@ -47,6 +47,8 @@ pub struct Axis {
     pub label: String,
     /// How its numbers are written.
     pub unit: Unit,
+    /// How far it reaches at least; further where a point lies further.
+    pub reach: u64,
 }
 
 /// How the points of a series are drawn.
@@ -88,28 +90,30 @@ pub struct Plot {
     pub marks: (Vec<u64>, String),
 }
 
-/// One bar.
+/// The bars of one kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Bar {
-    /// What stands below it.
+pub struct Kind {
+    /// What stands below them.
     pub name: String,
-    /// Its height in thousandths of the whole.
-    pub per_mille: u64,
-    /// What stands above it: of how many this is the share.
+    /// Their heights in thousandths of the whole, one for each share.
+    pub per_mille: Vec<u64>,
+    /// What stands above them: of how many these are shares.
     pub of: u64,
 }
 
-/// Shares by kind.
+/// Shares by kind, side by side.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bars {
     /// Title and description.
     pub caption: Caption,
     /// What the kinds are.
     pub x: String,
-    /// What the shares are, and what the numbers above the bars are.
+    /// What the numbers above the bars are.
     pub y: String,
+    /// What the legend calls the shares, one or two.
+    pub shares: Vec<String>,
     /// At most 24, so that the numbers above them do not touch.
-    pub bars: Vec<Bar>,
+    pub kinds: Vec<Kind>,
 }
 
 /// Text that may stand between tags and in quoted attributes.
@@ -138,8 +142,10 @@ impl Plot {
         let level = self.level.as_ref().map(|(height, _)| *height);
         let most_x = all().map(|point| point.0).chain(self.marks.0.iter().copied()).max();
         let most_y = all().map(|point| point.1).chain(level).max();
-        let x = Scale::tight(self.x.unit, most_x.unwrap_or(0), (LEFT, RIGHT));
-        let y = Scale::round(self.y.unit, most_y.unwrap_or(0), (BOTTOM, TOP));
+        let most_x = most_x.unwrap_or(0).max(self.x.reach);
+        let most_y = most_y.unwrap_or(0).max(self.y.reach);
+        let x = Scale::tight(self.x.unit, most_x, (LEFT, RIGHT));
+        let y = Scale::round(self.y.unit, most_y, (BOTTOM, TOP));
         let mut svg = open(&self.caption, !self.entries().is_empty());
         grid(&mut svg, &y, &self.y.label);
         for tick in x.ticks() {
@@ -161,7 +167,7 @@ impl Plot {
         if let Some((height, _)) = &self.level {
             line(&mut svg, "level", (LEFT, y.place(*height)), (RIGHT, y.place(*height)));
         }
-        self.legend(&mut svg);
+        legend(&mut svg, &self.entries());
         svg + "</svg>\n"
     }
 
@@ -178,15 +184,6 @@ impl Plot {
         }
         entries
     }
-
-    fn legend(&self, svg: &mut String) {
-        let mut left = LEFT;
-        for (class, name) in self.entries() {
-            line(svg, &class, (left, 12.0), (left + 18.0, 12.0));
-            text(svg, "start", (left + 24.0, 16.0), name);
-            left += 24.0 + width(name) + 22.0;
-        }
-    }
 }
 
 impl Bars {
@@ -194,25 +191,49 @@ impl Bars {
     #[must_use]
     pub fn svg(&self) -> String {
         let y = Scale::round(Unit::PerMille, 1000, (BOTTOM, TOP + 16.0));
-        let mut svg = open(&self.caption, false);
+        let entries: Vec<(String, &str)> = match &self.shares[..] {
+            [] | [_] => Vec::new(),
+            shares => (0..).zip(shares).map(|(n, name)| (format!("bar s{n}"), &**name)).collect(),
+        };
+        let mut svg = open(&self.caption, !entries.is_empty());
         grid(&mut svg, &y, &self.y);
-        let room = (RIGHT - LEFT) / self.bars.len().max(1) as f64;
-        let wide = (room * 0.7).min(60.0);
-        for (number, bar) in self.bars.iter().enumerate() {
+        let room = (RIGHT - LEFT) / self.kinds.len().max(1) as f64;
+        let wide = (room * 0.8).min(70.0);
+        for (number, kind) in self.kinds.iter().enumerate() {
             let middle = LEFT + room * (number as f64 + 0.5);
-            let top = y.place(bar.per_mille);
+            let each = wide / kind.per_mille.len().max(1) as f64;
+            for (share, per_mille) in kind.per_mille.iter().enumerate() {
+                let (left, top) = (middle - wide / 2.0 + each * share as f64, y.place(*per_mille));
+                let _ = writeln!(
+                    svg,
+                    "<rect class=\"bar s{share}\" x=\"{left:.1}\" y=\"{top:.1}\" \
+                     width=\"{each:.1}\" height=\"{:.1}\"/>",
+                    BOTTOM - top
+                );
+            }
+            let top = y.place(kind.per_mille.iter().copied().max().unwrap_or(0));
+            let of = axis::brief(kind.of);
             let _ = writeln!(
                 svg,
-                "<rect class=\"area s0\" x=\"{:.1}\" y=\"{top:.1}\" width=\"{wide:.1}\" \
-                 height=\"{:.1}\"/>",
-                middle - wide / 2.0,
-                BOTTOM - top
+                "<text class=\"small\" x=\"{middle:.1}\" y=\"{:.1}\" \
+                 text-anchor=\"middle\">{of}</text>",
+                top - 4.0
             );
-            text(&mut svg, "middle", (middle, top - 5.0), &axis::brief(bar.of));
-            text(&mut svg, "middle", (middle, BOTTOM + 18.0), &bar.name);
+            text(&mut svg, "middle", (middle, BOTTOM + 18.0), &kind.name);
         }
         text(&mut svg, "middle", ((LEFT + RIGHT) / 2.0, BOTTOM + 37.0), &self.x);
+        legend(&mut svg, &entries);
         svg + "</svg>\n"
+    }
+}
+
+/// Samples with their names, side by side.
+fn legend(svg: &mut String, entries: &[(String, &str)]) {
+    let mut left = LEFT;
+    for (class, name) in entries {
+        line(svg, class, (left, 12.0), (left + 18.0, 12.0));
+        text(svg, "start", (left + 24.0, 16.0), name);
+        left += 24.0 + width(name) + 22.0;
     }
 }
 

@@ -5,7 +5,7 @@
 
 use std::fmt::Write;
 
-use crate::chart::{Axis, Bar, Bars, Caption, Plot, Series, Shape, Unit, escape};
+use crate::chart::{Axis, Bars, Caption, Kind, Plot, Series, Shape, Unit, escape};
 use crate::report::{DEEPEST, Depth, Point, Report};
 use crate::summary::{Section, summary};
 use crate::unit::{bytes, millis, percent, seconds};
@@ -67,6 +67,10 @@ impl Page<'_> {
     fn head(&self, page: &mut String) {
         let Report { violations, violation_texts, requests, crashes, .. } = self.report;
         let saved = percent(self.report.tally.tokens_saved, self.report.tally.input_tokens);
+        let times = match crashes {
+            1 => "once".to_string(),
+            crashes => format!("{crashes} times"),
+        };
         let verdict = if *violations == 0 {
             "<p class=\"held\">Every promise held.".to_string()
         } else {
@@ -75,7 +79,7 @@ impl Page<'_> {
         let _ = writeln!(
             page,
             "{verdict} {requests} requests were served, the process state was thrown away and \
-             recovered {crashes} times, and restores saved {saved} of the prefill tokens.</p>"
+             recovered {times}, and restores saved {saved} of the prefill tokens.</p>"
         );
         if *violations > 0 {
             page.push_str("<ul>\n");
@@ -135,7 +139,7 @@ fn figures(report: &Report) -> Vec<Figure> {
 }
 
 fn time_axis() -> Axis {
-    Axis { label: "time since the beginning".to_string(), unit: Unit::Micros }
+    Axis { label: "time since the beginning".to_string(), unit: Unit::Micros, reach: 0 }
 }
 
 /// One value of each point over time.
@@ -184,7 +188,7 @@ fn retained(report: &Report) -> Figure {
     let plot = Plot {
         caption: caption("retained", &title, &text),
         x: time_axis(),
-        y: Axis { label: "private bytes".to_string(), unit: Unit::Bytes },
+        y: Axis { label: "private bytes".to_string(), unit: Unit::Bytes, reach: 0 },
         series: vec![
             over_time(report, Shape::Area, "retained", |point| point.bytes_retained),
             over_time(report, Shape::Line, "with a record", |point| point.bytes),
@@ -203,28 +207,33 @@ fn retained(report: &Report) -> Figure {
 
 /// Restored share by the place of a turn.
 fn depths(report: &Report) -> Figure {
-    let restored = percent(report.tally.restores.into(), report.turns.into());
-    let title = format!("{restored} of the turns resumed from a kept checkpoint");
+    let Report { tally, turns, .. } = report;
+    let title = format!(
+        "{} of the turns resumed from a kept checkpoint, which saved {} of the prefill",
+        percent(tally.restores.into(), (*turns).into()),
+        percent(tally.tokens_saved, tally.input_tokens)
+    );
     let text = "Turns by their place in the conversation: 1 is its first. A first turn can only \
-                resume from what it shares with another conversation. The number above a bar says \
-                of how many turns it is the share.";
+                resume from what it shares with another conversation. The number above the bars \
+                says how many turns there are at that place.";
     let name = |depth: &Depth| {
         let more = if depth.depth == DEEPEST { "+" } else { "" };
         format!("{}{more}", depth.depth)
     };
+    let kind = |depth: &Depth| Kind {
+        name: name(depth),
+        per_mille: vec![
+            per_mille(depth.restores.into(), depth.turns.into()),
+            per_mille(depth.tokens_saved, depth.input_tokens),
+        ],
+        of: depth.turns.into(),
+    };
     let bars = Bars {
         caption: caption("depths", &title, text),
         x: "place of the turn in its conversation".to_string(),
-        y: "turns restored; above each bar: all turns at that place".to_string(),
-        bars: report
-            .depths
-            .iter()
-            .map(|depth| Bar {
-                name: name(depth),
-                per_mille: u64::from(depth.restores) * 1000 / u64::from(depth.turns.max(1)),
-                of: depth.turns.into(),
-            })
-            .collect(),
+        y: "share; above the bars: all turns at that place".to_string(),
+        shares: vec!["turns that resumed".to_string(), "prefill tokens saved".to_string()],
+        kinds: report.depths.iter().map(kind).collect(),
     };
     let cells = |depth: &Depth| {
         let share = percent(depth.restores.into(), depth.turns.into());
@@ -233,11 +242,16 @@ fn depths(report: &Report) -> Figure {
     };
     Figure {
         svg: bars.svg(),
-        heads: vec!["place", "turns", "restored", "share", "prefill tokens saved"],
+        heads: vec!["place", "turns", "resumed", "share", "prefill tokens saved"],
         rows: report.depths.iter().map(cells).collect(),
         title,
         text: text.to_string(),
     }
+}
+
+/// A part of a whole in thousandths; 0 of nothing.
+fn per_mille(part: u64, whole: u64) -> u64 {
+    part.saturating_mul(1000) / whole.max(1)
 }
 
 /// Collections over time.
@@ -253,7 +267,7 @@ fn collected(report: &Report) -> Figure {
     let plot = Plot {
         caption: caption("collected", &title, text),
         x: time_axis(),
-        y: Axis { label: "checkpoints".to_string(), unit: Unit::Count },
+        y: Axis { label: "checkpoints".to_string(), unit: Unit::Count, reach: 0 },
         series: vec![
             over_time(report, Shape::Area, "collected", |point| point.checkpoints_collected),
             over_time(report, Shape::Line, "with a record", |point| point.checkpoints),
@@ -299,8 +313,12 @@ fn recoveries(report: &Report) -> Option<Figure> {
     let points = shown.iter().map(|(requests, took)| ((*requests).into(), *took)).collect();
     let plot = Plot {
         caption: caption("recoveries", &title, &text),
-        x: Axis { label: "requests done".to_string(), unit: Unit::Count },
-        y: Axis { label: "time of a recovery".to_string(), unit: Unit::Micros },
+        x: Axis {
+            label: "requests done".to_string(),
+            unit: Unit::Count,
+            reach: report.requests.into(),
+        },
+        y: Axis { label: "time of a recovery".to_string(), unit: Unit::Micros, reach: 0 },
         series: vec![Series { name: "recovery".to_string(), shape: Shape::Dots, points }],
         level: None,
         marks: (Vec::new(), String::new()),

@@ -10,7 +10,7 @@ fn caption(id: &'static str) -> Caption {
 }
 
 fn axis(label: &str, unit: Unit) -> Axis {
-    Axis { label: label.to_string(), unit }
+    Axis { label: label.to_string(), unit, reach: 0 }
 }
 
 fn series(name: &str, shape: Shape, points: &[(u64, u64)]) -> Series {
@@ -32,12 +32,17 @@ fn plot() -> Plot {
 }
 
 fn bars() -> Bars {
-    let bar = |name: &str, per_mille, of| Bar { name: name.to_string(), per_mille, of };
+    let kind = |name: &str, per_mille: [u64; 2], of| Kind {
+        name: name.to_string(),
+        per_mille: per_mille.to_vec(),
+        of,
+    };
     Bars {
         caption: caption("shares"),
         x: "place".to_string(),
-        y: "share".to_string(),
-        bars: vec![bar("1", 0, 8056), bar("2", 503, 952), bar("3+", 1000, 7)],
+        y: "of turns".to_string(),
+        shares: vec!["restored".to_string(), "saved".to_string()],
+        kinds: vec![kind("1", [0, 0], 8056), kind("2", [503, 99], 952), kind("3+", [1000, 998], 7)],
     }
 }
 
@@ -118,8 +123,20 @@ fn an_empty_plot_has_its_axes() {
     let empty = Plot { series: Vec::new(), level: None, marks: Default::default(), ..plot() };
     let svg = empty.svg();
     assert!(svg.contains("bytes</text>") && !svg.contains("NaN") && !svg.contains("polyline"));
-    let none = Bars { bars: Vec::new(), ..bars() };
+    let none = Bars { kinds: Vec::new(), ..bars() };
     assert!(!none.svg().contains("rect") && !none.svg().contains("inf"));
+}
+
+/// An axis reaches as far as it is asked to, and further for a point that lies further.
+#[test]
+fn an_axis_reaches_as_far_as_it_is_asked_to() {
+    let reaching = |reach| {
+        let mut plot = plot();
+        plot.x.reach = reach;
+        plot.svg()
+    };
+    assert_eq!(reaching(4_000_000), plot().svg());
+    assert!(reaching(9_000_000).contains(">8 s</text>"));
 }
 
 /// Many marks are short, so that the lines behind them stay visible; of those at one place, one is

@@ -1,8 +1,8 @@
 //! Charts as inline SVG text: a plot over a number, and bars by kind.
 //!
-//! It draws what it is given, with axes from zero and ticks that a person reads at a glance. Colours
-//! are the page's, by class, so that one drawing serves light, dark and paper. It never writes a
-//! text that is not escaped, and refers to nothing outside itself.
+//! It draws what it is given, with axes from zero and ticks that a person reads at a glance.
+//! Colours are the page's, by class, so that one drawing serves light, dark and paper. It never
+//! writes a text that is not escaped, and refers to nothing outside itself.
 
 mod axis;
 #[cfg(test)]

@@ -6,6 +6,7 @@ use std::fs;
 use std::path::Path;
 
 use pinfold_core::id::{Epoch, Generation, Key};
+use pinfold_workload::generate::{GeneratorConfig, generate};
 use pinfold_workload::replay::{Difference, Progress, ReplayConfig, ReplayError, replay};
 use pinfold_workload::report::Report;
 use pinfold_workload::trace::{Request, Trace};
@@ -103,7 +104,7 @@ fn a_conversation_budget_is_kept() {
             let there: Vec<u64> = stored(dir.path()).into_values().collect();
             let (from, to) = if kept == 0 { (4, 5) } else { (6 - kept, 6) };
             assert_eq!(there, sizes[from..to], "{budget}");
-            assert_eq!(report.turns_expired as usize, to - there.len(), "{budget}");
+            assert_eq!(report.turns_expired, (to - there.len()) as u64, "{budget}");
             assert_eq!(report.bytes_retained, there.iter().sum::<u64>());
             let gone = report.tally.bytes_written - report.bytes_retained;
             // The save that was thrown away half-way put one object more than was confirmed.
@@ -124,7 +125,7 @@ fn a_job_budget_is_kept() {
         let report = held(&config, TWO);
         let there: Vec<u64> = stored(dir.path()).into_values().collect();
         assert_eq!(there, sizes[6 - fit..]);
-        assert_eq!((report.turns_expired as usize, report.tally.over_budget), (6 - fit, 0));
+        assert_eq!((report.turns_expired, report.tally.over_budget), ((6 - fit) as u64, 0));
     }
 }
 
@@ -145,11 +146,8 @@ fn a_checkpoint_larger_than_a_budget_goes_unsaved() {
 /// Several workers, both budgets, few turns and many crashes at once: what is left fits.
 #[test]
 fn budgets_hold_with_workers_and_crashes() {
-    let config_of = pinfold_workload::generate::GeneratorConfig {
-        conversations: 60,
-        ..pinfold_workload::generate::GeneratorConfig::default()
-    };
-    let trace = pinfold_workload::generate::generate(&config_of).unwrap();
+    let generator = GeneratorConfig { conversations: 60, ..GeneratorConfig::default() };
+    let trace = generate(&generator).unwrap();
     let dir = tempfile::tempdir().unwrap();
     let mut config = config(dir.path());
     config.bytes_per_checkpoint = 256;
@@ -279,16 +277,14 @@ fn damaged_settings_are_refused() {
 fn zeros_are_refused() {
     let dir = tempfile::tempdir().unwrap();
     let below = dir.path().join("job");
-    let changes: [(&str, fn(&mut ReplayConfig)); 3] = [
-        ("--conversation-bytes", |config| config.conversation_bytes = Some(0)),
-        ("--job-bytes", |config| config.job_bytes = Some(0)),
-        ("--crash-every", |config| config.crash_every = Some(0)),
-    ];
-    for (flag, change) in changes {
+    let refuses = |flag: &str, change: &dyn Fn(&mut ReplayConfig)| {
         let mut config = config(&below);
         change(&mut config);
         let error = replay(&config, &trace(CHAIN), &|_| {}).unwrap_err();
         assert!(matches!(error, ReplayError::Zero { what } if what == flag), "{error}");
         assert!(!below.exists());
-    }
+    };
+    refuses("--conversation-bytes", &|config| config.conversation_bytes = Some(0));
+    refuses("--job-bytes", &|config| config.job_bytes = Some(0));
+    refuses("--crash-every", &|config| config.crash_every = Some(0));
 }

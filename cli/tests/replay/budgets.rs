@@ -43,7 +43,9 @@ fn what_is_too_large_is_counted_apart() {
     let report = scene.replay("--conversation-bytes 300 --data job");
     let expected = [("over_budget", 5), ("unsaved", 0), ("checkpoints_written", 0), ("turns", 5)];
     assert_figures(&report, &expected);
-    assert_eq!((held(&scene, "job"), &report["conversation_bytes"]), (0, &Value::from(300)));
+    let figures = (&report["bytes_retained"], &report["conversation_bytes"]);
+    assert_eq!(figures, (&Value::from(0), &Value::from(300)));
+    assert_eq!(scene.tree("job/objects").values().map(Vec::len).sum::<usize>(), 0);
     let ended = scene.run("replay trace.jsonl --job-bytes 1B");
     assert_eq!(ended.code, Some(0), "{}", ended.err);
     let line = ended.out.lines().find(|line| line.contains("larger than a budget")).unwrap();

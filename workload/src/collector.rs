@@ -243,6 +243,9 @@ mod tests {
         assert_eq!(scene.round(), round);
         assert_eq!(scene.round(), Round::default());
         assert_eq!(scene.checkpoints(), 1);
+        let collected = scene.collector.take_collected();
+        let generations: Vec<u64> = collected.iter().map(|one| one.generation.0).collect();
+        assert_eq!((generations, scene.collector.take_collected()), (vec![1, 3], Vec::new()));
         let deleted = scene.shelf.deleted.lock().unwrap();
         let keys: Vec<Key> = deleted.iter().map(|key| key.parse().unwrap()).collect();
         let objects = keys.iter().map(|key| {

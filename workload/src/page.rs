@@ -67,19 +67,24 @@ impl Page<'_> {
     fn head(&self, page: &mut String) {
         let Report { violations, violation_texts, requests, crashes, .. } = self.report;
         let saved = percent(self.report.tally.tokens_saved, self.report.tally.input_tokens);
-        let times = match crashes {
-            1 => "once".to_string(),
-            crashes => format!("{crashes} times"),
-        };
         let verdict = if *violations == 0 {
             "<p class=\"held\">Every promise held.".to_string()
         } else {
             format!("<p class=\"broken\">Broken promises: {violations}.")
         };
+        let requests = match requests {
+            1 => "1 request".to_string(),
+            count => format!("{count} requests"),
+        };
+        let times = match crashes {
+            0 => "never thrown away".to_string(),
+            1 => "thrown away and recovered once".to_string(),
+            count => format!("thrown away and recovered {count} times"),
+        };
         let _ = writeln!(
             page,
-            "{verdict} {requests} requests were served, the process state was thrown away and \
-             recovered {times}, and restores saved {saved} of the prefill tokens.</p>"
+            "{verdict} The job served {requests}, its process state was {times}, and restores \
+             saved {saved} of the prefill tokens.</p>"
         );
         if *violations > 0 {
             page.push_str("<ul>\n");
@@ -99,7 +104,7 @@ impl Figure {
         let (title, text) = (escape(&self.title), escape(&self.text));
         let _ =
             writeln!(page, "<figure>\n<figcaption><h2>{title}</h2>\n<p>{text}</p></figcaption>");
-        page.push_str(&self.svg);
+        let _ = writeln!(page, "<div class=\"chart\">\n{}</div>", self.svg);
         if !self.rows.is_empty() {
             page.push_str("<details><summary>The numbers</summary>\n<table>\n<tr>");
             for head in &self.heads {

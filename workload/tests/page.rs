@@ -110,7 +110,9 @@ fn a_page_is_well_formed_and_needs_nothing_else() {
     assert!(report.crashes > 2 && text.contains(&recoveries), "no {recoveries}");
     let collected = report.tally.checkpoints_collected;
     assert!(text.contains(&format!("{collected} checkpoints were collected, ")));
-    assert_eq!(page.matches("class=\"mark\"").count(), 2 * (report.crashes as usize + 1));
+    // A mark for each in both charts over time, and in their legends; two at once are one.
+    let marks = page.matches("class=\"mark\"").count();
+    assert!((4..=2 * (report.crashes as usize + 1)).contains(&marks), "{marks}");
     assert!(!page.contains("NaN") && !page.contains("inf,"));
 }
 

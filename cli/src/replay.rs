@@ -1,5 +1,8 @@
 //! `pinfold replay`: the main job over a serving trace.
 
+mod report_file;
+mod table;
+
 use std::fs::File;
 use std::io::{BufReader, ErrorKind, IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -8,17 +11,20 @@ use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use pinfold_core::id::Epoch;
 use pinfold_workload::generate::{GeneratorConfig, generate};
-use pinfold_workload::replay::{ReplayConfig, ReplayError, replay};
+use pinfold_workload::page::Page;
+use pinfold_workload::replay::{Progress, ReplayConfig, ReplayError, replay};
 use pinfold_workload::report::Report;
 use pinfold_workload::trace::{Trace, read_trace};
+use pinfold_workload::unit::parse_bytes;
 
+use self::report_file::ReportFile;
 use crate::{Ending, Failure};
 
 /// Serve a trace through the real engine, journal and store, and judge what was kept.
 ///
 /// Workers take the trace's requests; each looks up and restores the longest kept prefix, saves its
-/// own position and publishes it, while collection runs beside. Half-way the process state is
-/// thrown away and recovered from disk.
+/// own position and publishes it, while collection runs beside. Half-way, or after every N
+/// requests, the process state is thrown away with transfers under way, and recovered from disk.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -27,11 +33,20 @@ pub(crate) struct Arguments {
     /// Live turns that a conversation keeps
     #[arg(long, value_name = "N", default_value_t = 5)]
     turns: u32,
+    /// Bytes that the live turns of one conversation may hold: 65536, 64KiB, 10MiB, 1GiB
+    #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
+    conversation_bytes: Option<u64>,
+    /// Bytes that the live turns of the whole job may hold
+    #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
+    job_bytes: Option<u64>,
+    /// Throw the process state away after every N requests; without it once, half-way
+    #[arg(long, value_name = "N")]
+    crash_every: Option<u32>,
     /// Workers that serve at once; with one, every figure repeats
     #[arg(long, value_name = "N", default_value_t = 8)]
     workers: u32,
     /// Bytes of private state that each checkpoint holds
-    #[arg(long, value_name = "BYTES", default_value_t = 65_536)]
+    #[arg(long, value_name = "BYTES", default_value = "64KiB", value_parser = parse_bytes)]
     bytes_per_checkpoint: u64,
     /// Folder for journal and objects; without it a temporary one is used and removed
     #[arg(long, value_name = "DIR")]
@@ -42,6 +57,9 @@ pub(crate) struct Arguments {
     /// Seed of the generated trace; without --data also of the job's epoch
     #[arg(long)]
     seed: Option<u64>,
+    /// Write a page with charts: one HTML file that needs nothing else
+    #[arg(long, value_name = "FILE.html")]
+    report: Option<PathBuf>,
     /// Print one JSON object on standard output, and nothing else
     #[arg(long)]
     json: bool,
@@ -54,6 +72,9 @@ A trace row, with one hash id for every 512 tokens of input, the last for what i
 Examples:
   pinfold replay                            the generated trace, in a temporary folder
   pinfold replay trace.jsonl --turns 3      a trace of your own, keeping three turns
+  pinfold replay --job-bytes 10MiB          and no more than so many bytes
+  pinfold replay --crash-every 100          crash and recover again and again
+  pinfold replay --report replay.html       a page with charts, to look at
   pinfold replay --workers 1 --seed 7       every figure repeats
   pinfold replay --data ./job               keep journal and objects
   pinfold replay --data ./job --resume      serve again on what is kept
@@ -64,6 +85,7 @@ const NAMESPACE: &str = "replay";
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Ending, Failure> {
     let (trace, trace_name) = read(arguments)?;
+    let page = page_file(arguments)?;
     let temporary = match arguments.data {
         Some(_) => None,
         None => Some(tempfile::tempdir().map_err(|error| {
@@ -82,6 +104,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending, Failure> {
         dir,
         resume: arguments.resume,
         turns: arguments.turns,
+        conversation_bytes: arguments.conversation_bytes,
+        job_bytes: arguments.job_bytes,
+        crash_every: arguments.crash_every,
         workers: arguments.workers,
         bytes_per_checkpoint: arguments.bytes_per_checkpoint,
         namespace,
@@ -90,9 +115,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending, Failure> {
         trace_name,
     };
     let bar = progress(trace.requests.len() as u64);
-    let report = replay(&config, &trace, &|done| bar.set_position(u64::from(done)));
+    let report = replay(&config, &trace, &|Progress { done, crashes }| {
+        bar.set_message(crashes.to_string());
+        bar.set_position(u64::from(done));
+    });
     bar.finish_and_clear();
     let report = report.map_err(|error| failure(&error))?;
+    let written = page.map_or(Ok(()), |page| write_page(&page, &report));
     match show(&report, arguments.json) {
         // Whoever reads it has read enough.
         Err(error) if error.kind() == ErrorKind::BrokenPipe => {}
@@ -100,7 +129,37 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending, Failure> {
             Failure::Incomplete(format!("the report cannot be written: {error}"))
         })?,
     }
+    written.map_err(Failure::Incomplete)?;
     Ok(if report.violations == 0 { Ending::Held } else { Ending::Violated })
+}
+
+/// The place of the page, which must not be the trace's.
+fn page_file(arguments: &Arguments) -> Result<Option<ReportFile>, Failure> {
+    let Some(path) = &arguments.report else { return Ok(None) };
+    let file = ReportFile::at(path).map_err(Failure::Input)?;
+    match &arguments.trace {
+        Some(trace) if file.is(trace) => {
+            Err(Failure::Input(format!("--report {}: is the trace itself", path.display())))
+        }
+        Some(_) | None => Ok(Some(file)),
+    }
+}
+
+fn write_page(file: &ReportFile, report: &Report) -> Result<(), String> {
+    let words = std::env::args_os().skip(1).map(|word| quoted(&word.to_string_lossy()));
+    let command: Vec<String> = std::iter::once("pinfold".to_string()).chain(words).collect();
+    let command = command.join(" ");
+    let version = env!("CARGO_PKG_VERSION");
+    file.write(&Page { command: &command, version, report }.html())
+}
+
+/// A word as a shell takes it.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+@%".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.to_string();
+    }
+    format!("'{}'", word.replace('\'', "'\\''"))
 }
 
 fn read(arguments: &Arguments) -> Result<(Trace, String), Failure> {
@@ -138,6 +197,8 @@ fn failure(error: &ReplayError) -> Failure {
         | ReplayError::Policy { .. }
         | ReplayError::Size { .. }
         | ReplayError::OutOfRange { .. }
+        | ReplayError::Zero { .. }
+        | ReplayError::DamagedSettings { .. }
         | ReplayError::Model(_) => Failure::Input(error.to_string()),
         ReplayError::Journal(_)
         | ReplayError::Node(_)
@@ -159,8 +220,9 @@ fn progress(requests: u64) -> ProgressBar {
     } else {
         ProgressDrawTarget::hidden()
     };
-    let style = ProgressStyle::with_template("{bar:40} {pos}/{len} requests, {eta} left");
-    let bar = ProgressBar::with_draw_target(Some(requests), target);
+    let style =
+        ProgressStyle::with_template("{bar:40} {pos}/{len} requests, {msg} crashes, {eta} left");
+    let bar = ProgressBar::with_draw_target(Some(requests), target).with_message("0");
     match style {
         Ok(style) => bar.with_style(style),
         Err(_) => bar,
@@ -173,80 +235,5 @@ fn show(report: &Report, json: bool) -> std::io::Result<()> {
         serde_json::to_writer(&mut out, report)?;
         return writeln!(out);
     }
-    for (name, value) in rows(report) {
-        if value.is_empty() {
-            writeln!(out, "{name}")?;
-        } else {
-            writeln!(out, "  {name:<38} {value:>16}")?;
-        }
-    }
-    for text in &report.violation_texts {
-        writeln!(out, "  ! {text}")?;
-    }
-    Ok(())
-}
-
-/// The table: a row without a value is a heading.
-fn rows(report: &Report) -> Vec<(String, String)> {
-    let Report { tally, time, .. } = report;
-    let count = |number: u64| number.to_string();
-    let mut rows: Vec<(String, String)> = Vec::new();
-    let heading = |rows: &mut Vec<_>, text: &str| rows.push((text.to_string(), String::new()));
-    let row = |rows: &mut Vec<(String, String)>, name: &str, value: String| {
-        rows.push((name.to_string(), value));
-    };
-    heading(&mut rows, &format!("Trace: {}", report.trace));
-    row(&mut rows, "requests", count(u64::from(report.requests)));
-    row(&mut rows, "conversations", count(u64::from(report.conversations)));
-    row(&mut rows, "turns", count(u64::from(report.turns)));
-    row(&mut rows, "too short to keep", count(u64::from(tally.too_short)));
-    heading(&mut rows, "Restores");
-    row(&mut rows, "restored, every byte verified", count(u64::from(tally.restores)));
-    row(&mut rows, "nothing kept", count(u64::from(tally.restore_misses)));
-    row(&mut rows, "failed", count(u64::from(tally.restore_failures)));
-    row(&mut rows, "prefill tokens", count(tally.input_tokens));
-    row(&mut rows, "prefill tokens saved", share(tally.tokens_saved, tally.input_tokens));
-    heading(&mut rows, "Checkpoints");
-    row(&mut rows, "written", count(u64::from(tally.checkpoints_written)));
-    row(&mut rows, "kept already", count(u64::from(tally.already_published)));
-    row(&mut rows, "not kept: expired, or saved by others", count(u64::from(tally.unsaved)));
-    row(&mut rows, "thrown away half-way", count(tally.thrown_away));
-    row(&mut rows, "collected", count(tally.checkpoints_collected));
-    row(&mut rows, "retained", count(report.checkpoints_retained));
-    row(&mut rows, "bytes written", bytes(tally.bytes_written));
-    row(&mut rows, "bytes at the peak", bytes(report.bytes_peak));
-    row(&mut rows, "bytes retained", bytes(report.bytes_retained));
-    heading(&mut rows, "Why the rest is still here");
-    for (name, checkpoints) in &report.left.blockers {
-        row(&mut rows, name, count(*checkpoints));
-    }
-    heading(&mut rows, "Run");
-    row(&mut rows, "workers", count(u64::from(report.workers)));
-    row(&mut rows, "wall time", format!("{}.{:03} s", time.wall_ms / 1000, time.wall_ms % 1000));
-    row(&mut rows, "commands", count(report.commands));
-    row(&mut rows, "commands per second", count(time.commands_per_second));
-    row(&mut rows, "journal syncs", count(time.journal_syncs));
-    row(&mut rows, "journal bytes", bytes(time.journal_bytes));
-    for took in &time.recovery_us {
-        row(&mut rows, "recovered in", format!("{}.{:03} ms", took / 1000, took % 1000));
-    }
-    row(&mut rows, "invariant violations", count(report.violations));
-    rows
-}
-
-/// A part and its share of the whole, in per cent with one decimal.
-fn share(part: u64, whole: u64) -> String {
-    let per_mille = u128::from(part) * 1000 / u128::from(whole.max(1));
-    format!("{part} ({}.{} %)", per_mille / 10, per_mille % 10)
-}
-
-/// Bytes in the largest binary unit that leaves at least one, with one decimal.
-fn bytes(bytes: u64) -> String {
-    let units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
-    let unit = (bytes.max(1).ilog2() / 10) as usize;
-    if unit == 0 {
-        return format!("{bytes} B");
-    }
-    let tenths = (u128::from(bytes) * 10) >> (unit * 10);
-    format!("{}.{} {}", tenths / 10, tenths % 10, units[unit])
+    table::write(&mut out, report)
 }

@@ -24,6 +24,7 @@ pub struct Collector {
     effects: Effects,
     store: Arc<dyn ObjectStore>,
     job: Genesis,
+    collected: Vec<CheckpointId>,
 }
 
 /// What a round did.
@@ -43,13 +44,19 @@ impl Collector {
     /// A collector of a job, which gets the node's effects.
     #[must_use]
     pub fn new(owner: Owner, effects: Effects, store: Arc<dyn ObjectStore>, job: Genesis) -> Self {
-        Self { owner, effects, store, job }
+        Self { owner, effects, store, job, collected: Vec::new() }
     }
 
     /// Gives the node's effects back.
     #[must_use]
     pub fn into_effects(self) -> Effects {
         self.effects
+    }
+
+    /// The checkpoints whose every object is gone since this was asked last.
+    #[must_use]
+    pub fn take_collected(&mut self) -> Vec<CheckpointId> {
+        std::mem::take(&mut self.collected)
     }
 
     /// One round: a `Collect`, its deletes, and their outcomes.
@@ -78,13 +85,19 @@ impl Collector {
                 outcomes.entry(*checkpoint).or_default().push((*object, outcome));
             }
         }
+        let checkpoints: Vec<CheckpointId> = outcomes.keys().copied().collect();
         let reports = outcomes.into_iter().map(|(checkpoint, mut outcomes)| {
             outcomes.sort_by_key(|(object, _)| *object);
             Command::Deleted { checkpoint, outcomes }
         });
-        for answer in self.owner.ask_all(reports.collect())? {
+        let answers = self.owner.ask_all(reports.collect())?;
+        for (checkpoint, answer) in checkpoints.into_iter().zip(answers) {
             match answer {
-                Some(Ok(Outcome::Deleted { left })) => round.checkpoints += u64::from(left == 0),
+                Some(Ok(Outcome::Deleted { left: 0 })) => {
+                    round.checkpoints += 1;
+                    self.collected.push(checkpoint);
+                }
+                Some(Ok(Outcome::Deleted { .. })) => {}
                 _ => return Err(OwnerError::Unexpected),
             }
         }
@@ -230,6 +243,9 @@ mod tests {
         assert_eq!(scene.round(), round);
         assert_eq!(scene.round(), Round::default());
         assert_eq!(scene.checkpoints(), 1);
+        let collected = scene.collector.take_collected();
+        let generations: Vec<u64> = collected.iter().map(|one| one.generation.0).collect();
+        assert_eq!((generations, scene.collector.take_collected()), (vec![1, 3], Vec::new()));
         let deleted = scene.shelf.deleted.lock().unwrap();
         let keys: Vec<Key> = deleted.iter().map(|key| key.parse().unwrap()).collect();
         let objects = keys.iter().map(|key| {

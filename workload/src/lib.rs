@@ -4,6 +4,7 @@
 //! project replays. It never invents contents: a request is known only by its block hashes, and a
 //! trace that contradicts itself is refused as a whole.
 
+pub mod chart;
 pub mod collector;
 pub mod fleet;
 mod freight;
@@ -11,7 +12,10 @@ pub mod generate;
 pub mod link;
 pub mod model;
 pub mod observer;
+pub mod page;
 pub mod replay;
 pub mod report;
 pub mod serve;
+pub mod summary;
 pub mod trace;
+pub mod unit;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use pinfold_core::catalog::Command;
 use pinfold_core::id::{AttemptId, ChainValue, CheckpointId, ConversationId, ShardIndex, TurnId};
 use pinfold_core::manifest::ObjectName;
-use pinfold_core::outcome::{Rejection, TurnKey};
+use pinfold_core::outcome::{Limit, Rejection, TurnKey};
 use pinfold_core::policy::Genesis;
 use pinfold_core::transfer::{
     Candidate, Ended, LoadRequest, Miss, Publication, Published, SaveRequest, Step, Transfer,
@@ -72,6 +72,8 @@ pub struct Served {
     pub expired: Option<TurnKey>,
     /// The position was kept already, and nothing was written.
     pub already: bool,
+    /// The checkpoint is larger than a byte budget: nothing was written.
+    pub over_budget: bool,
     /// Bytes of the private objects that were put.
     pub private_bytes: u64,
     /// Shared pages that were put, in bytes; most are there already.
@@ -191,6 +193,13 @@ impl Worker {
             // block ids to other prefixes: the turn goes unsaved.
             Ended::Skipped(Rejection::InFlight | Rejection::ManifestMismatch)
             | Ended::Failed { .. } => return Ok(()),
+            Ended::Skipped(Rejection::LimitExceeded {
+                limit: Limit::ConversationBytes | Limit::JobBytes,
+                ..
+            }) => {
+                served.over_budget = true;
+                return Ok(());
+            }
             Ended::Skipped(rejection) => return Err(ServeError::Refused(rejection)),
             _ => return Err(ServeError::Stuck),
         };

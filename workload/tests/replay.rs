@@ -13,7 +13,7 @@ use pinfold_core::object::verify;
 use pinfold_core::outcome::Outcome;
 use pinfold_host::node::Node;
 use pinfold_host::owner::Owner;
-use pinfold_workload::replay::{ReplayConfig, ReplayError, replay};
+use pinfold_workload::replay::{Progress, ReplayConfig, ReplayError, replay};
 use pinfold_workload::report::Report;
 use pinfold_workload::trace::{Request, Trace};
 
@@ -36,6 +36,9 @@ fn config(dir: &Path) -> ReplayConfig {
         dir: dir.to_path_buf(),
         resume: false,
         turns: 2,
+        conversation_bytes: None,
+        job_bytes: None,
+        crash_every: None,
         workers: 1,
         bytes_per_checkpoint: 256,
         namespace: "replay".parse().unwrap(),
@@ -48,7 +51,7 @@ fn config(dir: &Path) -> ReplayConfig {
 fn sabotaged(after: u32, act: impl Fn(&Path) + Sync) -> Report {
     let dir = tempfile::tempdir().unwrap();
     let acted = Mutex::new(false);
-    let report = replay(&config(dir.path()), &trace(SIX), &|done| {
+    let report = replay(&config(dir.path()), &trace(SIX), &|Progress { done, .. }| {
         if done == after {
             act(dir.path());
             *acted.lock().unwrap() = true;
@@ -95,11 +98,12 @@ fn broken<'a>(report: &'a Report, invariant: &str) -> Vec<&'a str> {
 fn six_turns_break_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let told = Mutex::new(Vec::new());
-    let report = replay(&config(dir.path()), &trace(SIX), &|done| told.lock().unwrap().push(done));
+    let report = replay(&config(dir.path()), &trace(SIX), &|now| told.lock().unwrap().push(now));
     let report = report.unwrap();
     assert_eq!((report.violations, report.violation_texts.len()), (0, 0), "{report:?}");
-    assert_eq!(told.into_inner().unwrap(), [1, 2, 3, 4, 5, 6]);
-    assert_eq!((report.tally.restores, report.tally.turns_expired), (4, 2));
+    let told: Vec<_> = told.into_inner().unwrap().iter().map(|p| (p.done, p.crashes)).collect();
+    assert_eq!(told, [(1, 0), (2, 0), (3, 0), (4, 1), (5, 1), (6, 1)]);
+    assert_eq!((report.tally.restores, report.turns_expired), (4, 2));
     assert_eq!(report.checkpoints_retained, 4);
     assert_eq!(private(dir.path()).len(), 8);
 }
@@ -241,7 +245,7 @@ fn many_violations_are_counted() {
     let chains: Vec<Vec<u64>> = (0..30).map(|n| vec![2 * n, 2 * n + 1]).collect();
     let chains: Vec<&[u64]> = chains.iter().map(Vec::as_slice).collect();
     let dir = tempfile::tempdir().unwrap();
-    let report = replay(&config(dir.path()), &trace(&chains), &|done| {
+    let report = replay(&config(dir.path()), &trace(&chains), &|Progress { done, .. }| {
         if done == 30 {
             private(dir.path()).into_iter().for_each(|path| fs::remove_file(path).unwrap());
         }
@@ -254,7 +258,7 @@ fn many_violations_are_counted() {
 #[test]
 fn an_unmounted_store_is_no_verdict() {
     let dir = tempfile::tempdir().unwrap();
-    let ended = replay(&config(dir.path()), &trace(SIX), &|done| {
+    let ended = replay(&config(dir.path()), &trace(SIX), &|Progress { done, .. }| {
         if done == 6 {
             fs::remove_file(dir.path().join("objects/.pinfold-objects")).unwrap();
         }

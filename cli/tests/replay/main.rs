@@ -2,8 +2,10 @@
 //! and that it says so when a promise is broken.
 #![allow(clippy::unwrap_used, reason = "a test's own steps")]
 
+mod budgets;
 mod figures;
 mod folder;
 mod losses;
+mod report;
 mod scene;
 mod usage;

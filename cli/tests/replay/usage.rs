@@ -36,6 +36,23 @@ fn json_is_one_object_and_nothing_else() {
     assert_eq!((&report["requests"], &report["violations"]), (&Value::from(5), &Value::from(0)));
 }
 
+/// Every key of the JSON object is explained on the page of the main job.
+#[test]
+fn every_key_is_explained() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/results/replay.md");
+    let page = fs::read_to_string(path).unwrap();
+    let report = Scene::with(FIVE).replay("--turns 1");
+    let mut keys: Vec<&String> = report.as_object().unwrap().keys().collect();
+    keys.extend(report["time"].as_object().unwrap().keys());
+    keys.extend(report["left"].as_object().unwrap().keys());
+    keys.extend(report["left"]["lifts"]["retained"].as_object().unwrap().keys());
+    for rows in ["timeline", "depths"] {
+        keys.extend(report[rows][0].as_object().unwrap().keys());
+    }
+    let missing: Vec<_> = keys.iter().filter(|key| !page.contains(&format!("`{key}`"))).collect();
+    assert!(missing.is_empty(), "{missing:?}");
+}
+
 /// Without --json the table alone, with the figures of the report.
 #[test]
 fn the_table_has_the_figures() {
@@ -58,6 +75,10 @@ fn the_table_has_the_figures() {
         ("written", "3"),
         ("kept already", "1"),
         ("collected", "1"),
+        ("turns expired", "2"),
+        ("retained", "2"),
+        ("policy or operator:", "publish newer turns, lower a bound with Configure,"),
+        ("crashes", "1"),
         ("invariant violations", "0"),
     ] {
         assert_eq!(value(name), expected, "{name}");
@@ -146,8 +167,16 @@ fn help_explains_by_examples() {
     for words in ["replay --help", "replay -h"] {
         let ended = scene.run(words);
         assert_eq!((ended.code, ended.err.as_str()), (Some(0), ""));
-        for expected in ["Examples:", "pinfold replay trace.jsonl --turns 3", "--resume", "--json"]
-        {
+        for expected in [
+            "Examples:",
+            "pinfold replay trace.jsonl --turns 3",
+            "pinfold replay --job-bytes 10MiB",
+            "pinfold replay --crash-every 100",
+            "pinfold replay --report replay.html",
+            "--conversation-bytes <BYTES>",
+            "--resume",
+            "--json",
+        ] {
             assert!(ended.out.contains(expected), "no {expected} in {}", ended.out);
         }
     }

@@ -1,12 +1,14 @@
 //! The main job: a fleet serves a trace through the real engine, journal and store.
 //!
-//! Half-way the process state is thrown away, with transfers under way, and recovered from disk.
-//! What the fleet acknowledged and adopted is judged from outside, before and after.
+//! Half-way, or again and again, the process state is thrown away, with transfers under way, and
+//! recovered from disk. What the fleet acknowledged and adopted is judged from outside each time,
+//! and at the end.
 
 mod job;
+mod judge;
+mod settings;
 
 use std::path::PathBuf;
-use std::time::Instant;
 
 use pinfold_core::id::{Epoch, Namespace};
 use pinfold_core::outcome::Rejection;
@@ -23,6 +25,7 @@ use crate::serve::ServeError;
 use crate::trace::Trace;
 
 use job::Job;
+pub use settings::Difference;
 
 /// How a trace is replayed.
 #[derive(Clone, Debug)]
@@ -33,6 +36,13 @@ pub struct ReplayConfig {
     pub resume: bool,
     /// N: live turns per conversation.
     pub turns: u32,
+    /// How many bytes the live turns of one conversation may hold; none means unbounded.
+    pub conversation_bytes: Option<u64>,
+    /// How many bytes the live turns of the whole job may hold; none means unbounded.
+    pub job_bytes: Option<u64>,
+    /// After how many requests the process state is thrown away, again and again; none means once,
+    /// half-way.
+    pub crash_every: Option<u32>,
     /// Workers that serve at once; with one, every figure repeats.
     pub workers: u32,
     /// Bytes of private state at each position.
@@ -64,12 +74,10 @@ pub enum ReplayError {
         dir: PathBuf,
     },
     /// The job of the folder has another policy.
-    #[error("the job keeps {found} turns per conversation, not {expected}: use --turns {found}")]
+    #[error("{}", settings::worded(.differences))]
     Policy {
-        /// What was asked.
-        expected: u32,
-        /// What the job has.
-        found: u32,
+        /// Where the two differ, at least once.
+        differences: Vec<Difference>,
     },
     /// The job of the folder has states of another size.
     #[error(
@@ -82,8 +90,18 @@ pub enum ReplayError {
         /// What the job has.
         found: u64,
     },
-    /// The replay's settings cannot be written.
-    #[error("could not write {}: {source}", .path.display())]
+    /// The replay's settings say nothing that can be read.
+    #[error(
+        "{} is damaged: write {{\"bytes_per_checkpoint\": BYTES}} into it, with the number that \
+         the job began with",
+        .path.display()
+    )]
+    DamagedSettings {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The replay's settings cannot be read or written.
+    #[error("could not use {}: {source}", .path.display())]
     Settings {
         /// The file.
         path: PathBuf,
@@ -97,6 +115,12 @@ pub enum ReplayError {
         what: &'static str,
         /// The largest that is allowed.
         most: u32,
+    },
+    /// A number is zero where that would keep nothing, or never go on.
+    #[error("{what} must be at least 1; leave out {what} to do without")]
+    Zero {
+        /// The flag.
+        what: &'static str,
     },
     /// The journal cannot be used.
     #[error(transparent)]
@@ -130,7 +154,16 @@ pub enum ReplayError {
     Died,
 }
 
-/// Replays a trace. `progress` is told how many requests are done, from any thread.
+/// How far a replay is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// Requests that are done.
+    pub done: u32,
+    /// How often the process state was thrown away so far.
+    pub crashes: u32,
+}
+
+/// Replays a trace. `progress` is told how far it is after each request, from any thread.
 ///
 /// # Errors
 /// [`ReplayError`] says what was wrong and what to do. Broken promises are no error: they are
@@ -138,8 +171,27 @@ pub enum ReplayError {
 pub fn replay(
     config: &ReplayConfig,
     trace: &Trace,
-    progress: &(dyn Fn(u32) + Sync),
+    progress: &(dyn Fn(Progress) + Sync),
 ) -> Result<Report, ReplayError> {
+    check(config)?;
+    let mut job = Job::open(config, trace)?;
+    job.take_point(0)?;
+    let all = job.requests();
+    let (mut until, every) = match config.crash_every {
+        Some(every) => (every, every),
+        None => (all / 2, all),
+    };
+    while until < all {
+        job.serve(until, progress)?;
+        job.throw_away()?;
+        until = until.saturating_add(every);
+    }
+    job.serve(all, progress)?;
+    job.finish()
+}
+
+/// Judges every number before anything is written.
+fn check(config: &ReplayConfig) -> Result<(), ReplayError> {
     let limits = Limits::default();
     // An operator and a collector register beside the workers.
     let bounds =
@@ -149,11 +201,13 @@ pub fn replay(
             return Err(ReplayError::OutOfRange { what, most });
         }
     }
-    let began = Instant::now();
-    let mut job = Job::open(config, trace)?;
-    let all = job.requests();
-    job.serve(all / 2, progress)?;
-    job.throw_away()?;
-    job.serve(all, progress)?;
-    job.finish(began)
+    let options = [
+        ("--conversation-bytes", config.conversation_bytes),
+        ("--job-bytes", config.job_bytes),
+        ("--crash-every", config.crash_every.map(u64::from)),
+    ];
+    match options.into_iter().find(|(_, number)| *number == Some(0)) {
+        Some((what, _)) => Err(ReplayError::Zero { what }),
+        None => Ok(()),
+    }
 }

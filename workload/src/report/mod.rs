@@ -1,12 +1,25 @@
-//! What a replay did, for a person and for a program.
+//! What a replay did, as data: the figures behind the table, the page and `--json`.
+//!
+//! The names of the fields are the keys of the JSON object. A key keeps its name and meaning; more
+//! may be added.
 
+mod depth;
+mod timeline;
+
+use std::collections::BTreeMap;
 use std::time::Duration;
 
+use pinfold_core::catalog::Lifter;
 use pinfold_core::engine::Engine;
 use pinfold_host::node::NodeStats;
 use serde::Serialize;
 
 use crate::serve::Served;
+
+pub(crate) use depth::Depths;
+pub use depth::{DEEPEST, Depth};
+pub(crate) use timeline::Timeline;
+pub use timeline::{POINTS, Point};
 
 /// The result of a replay. With one worker, everything but [`time`](Self::time) repeats.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -21,12 +34,23 @@ pub struct Report {
     pub workers: u32,
     /// N: live turns per conversation.
     pub turns_kept: u32,
+    /// The byte budget of each conversation; null without one.
+    pub conversation_bytes: Option<u64>,
+    /// The byte budget of the job; null without one.
+    pub job_bytes: Option<u64>,
+    /// Bytes of private state of each checkpoint, as the model has them: without the manifest and
+    /// the trailers, which come on top in every other figure.
+    pub bytes_per_checkpoint: u64,
+    /// How often the process state was thrown away.
+    pub crashes: u32,
     /// Requests that were turns: those with at least one full block.
     pub turns: u32,
     /// Broken promises: must be 0.
     pub violations: u64,
     /// The first of them in words.
     pub violation_texts: Vec<String>,
+    /// Turns that expired: with a publication, or after it by a budget.
+    pub turns_expired: u64,
     /// Bytes that live turns refer to at the end.
     pub bytes_retained: u64,
     /// Checkpoints with a record at the end.
@@ -40,6 +64,12 @@ pub struct Report {
     /// What the workers saw.
     #[serde(flatten)]
     pub tally: Tally,
+    /// Turns and restores by the place of a turn in its conversation.
+    pub depths: Vec<Depth>,
+    /// What the job held while it was serving.
+    pub timeline: Vec<Point>,
+    /// How many requests were done at each recovery; [`Time::recovery_us`] has its time.
+    pub recovered_at: Vec<u32>,
     /// What depends on the machine and the hour.
     pub time: Time,
 }
@@ -68,18 +98,20 @@ pub struct Tally {
     /// Turns that nothing was kept for: another save of that position was under way, the store
     /// failed, or the turn had expired before.
     pub unsaved: u32,
+    /// Turns that nothing was kept for because their checkpoint is larger than a budget.
+    pub over_budget: u32,
     /// Bytes of the private objects that were put.
     pub bytes_written: u64,
     /// Shared pages put, in bytes; most were there already.
     pub shared_bytes_put: u64,
-    /// Turns that expired with a publication.
-    pub turns_expired: u32,
     /// Saves that were thrown away half-way with their process; collected later.
     pub thrown_away: u64,
     /// Checkpoints whose every object was deleted.
     pub checkpoints_collected: u64,
     /// Objects deleted.
     pub objects_collected: u64,
+    /// Bytes of the collected checkpoints, as they were written or first seen in the store.
+    pub bytes_collected: u64,
 }
 
 impl Tally {
@@ -98,11 +130,11 @@ impl Tally {
         match (served.published.is_some(), served.already) {
             (true, false) => self.checkpoints_written += 1,
             (true, true) => self.already_published += 1,
+            (false, _) if served.over_budget => self.over_budget += 1,
             (false, _) => self.unsaved += 1,
         }
         self.bytes_written += served.private_bytes;
         self.shared_bytes_put += served.shared_bytes;
-        self.turns_expired += u32::from(served.expired.is_some());
     }
 }
 
@@ -110,7 +142,18 @@ impl Tally {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Left {
     /// By the blocker's name.
-    pub blockers: std::collections::BTreeMap<&'static str, u64>,
+    pub blockers: BTreeMap<&'static str, u64>,
+    /// How each of them is lifted.
+    pub lifts: BTreeMap<&'static str, Lift>,
+}
+
+/// How a blocker is lifted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Lift {
+    /// What has to be done.
+    pub how: &'static str,
+    /// Who may: `policy`, `owner`, `collector`, `operator`; the usual one first.
+    pub by: Vec<&'static str>,
 }
 
 impl Left {
@@ -121,20 +164,31 @@ impl Left {
         let mut left = Self::default();
         for checkpoint in catalog.checkpoints() {
             let blockers = catalog.blockers(checkpoint).map(|all| all.blockers);
-            let mut names: Vec<_> = blockers.iter().flatten().map(|one| one.name()).collect();
-            names.dedup();
-            for name in names {
-                *left.blockers.entry(name).or_default() += 1;
+            let mut blockers = blockers.unwrap_or_default();
+            blockers.dedup_by_key(|blocker| blocker.name());
+            for blocker in blockers {
+                *left.blockers.entry(blocker.name()).or_default() += 1;
+                let by = blocker.lifters().iter().map(lifter).collect();
+                left.lifts.insert(blocker.name(), Lift { how: blocker.lift(), by });
             }
         }
         left
     }
 }
 
+const fn lifter(lifter: &Lifter) -> &'static str {
+    match lifter {
+        Lifter::Policy => "policy",
+        Lifter::Owner => "owner",
+        Lifter::Collector => "collector",
+        Lifter::Operator => "operator",
+    }
+}
+
 /// What depends on the machine and the hour, and on how many requests share a sync.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Time {
-    /// From opening the folder to the last judgement.
+    /// From opening the folder to the last judgement, in milliseconds.
     pub wall_ms: u64,
     /// Requests that the catalog answered, per second.
     pub commands_per_second: u64,
@@ -142,20 +196,36 @@ pub struct Time {
     pub journal_syncs: u64,
     /// Bytes of those frames.
     pub journal_bytes: u64,
-    /// How long each recovery took.
+    /// How long each recovery took, in microseconds: from opening the journal to an engine that
+    /// answers. The first is that of `--resume`, if the job was gone on with.
     pub recovery_us: Vec<u64>,
+    /// When each recovery was over, in milliseconds since the beginning.
+    pub recovered_ms: Vec<u64>,
+    /// When each point of the timeline was taken, in milliseconds since the beginning.
+    pub timeline_ms: Vec<u64>,
 }
 
 impl Time {
-    pub(crate) fn of(wall: Duration, stats: &NodeStats, recoveries: &[Duration]) -> Self {
-        let millis = u64::try_from(wall.as_millis()).unwrap_or(u64::MAX);
-        let micros = |took: &Duration| u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
+    /// Figures of a run that took `wall`.
+    pub(crate) fn of(wall: Duration, stats: &NodeStats) -> Self {
+        let wall_ms = millis(wall);
         Self {
-            wall_ms: millis,
-            commands_per_second: stats.requests.saturating_mul(1000) / millis.max(1),
+            wall_ms,
+            commands_per_second: stats.requests.saturating_mul(1000) / wall_ms.max(1),
             journal_syncs: stats.syncs,
             journal_bytes: stats.journal_bytes,
-            recovery_us: recoveries.iter().map(micros).collect(),
+            ..Self::default()
         }
     }
+
+    /// A recovery that took so long was over then.
+    pub(crate) fn recovered(&mut self, took: Duration, over: Duration) {
+        self.recovery_us.push(u64::try_from(took.as_micros()).unwrap_or(u64::MAX));
+        self.recovered_ms.push(millis(over));
+    }
+}
+
+/// Whole milliseconds.
+pub(crate) fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

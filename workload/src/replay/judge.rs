@@ -1,0 +1,182 @@
+//! The judge of a replay: what was acknowledged against what is there, and the report.
+//!
+//! It asks and lists; it never decides what stays.
+
+use std::collections::BTreeSet;
+use std::mem;
+use std::sync::Arc;
+
+use pinfold_core::catalog::{Blocker, Verdict};
+use pinfold_core::engine::{Engine, Query, Reply, Request};
+use pinfold_core::id::CheckpointId;
+use pinfold_core::outcome::TurnKey;
+use pinfold_host::node::Gone;
+
+use super::ReplayError;
+use super::job::{Job, Outside, Recovered};
+use crate::observer::Violation;
+use crate::report::{Left, Report, Time};
+
+/// How many violations are worded in a report; all are counted.
+const WORDED: usize = 20;
+
+impl Job<'_> {
+    /// Learns from a job that is gone on with what it holds, because nobody else can tell any more,
+    /// and ends the pins of its dead processes. That their lock on the journal is free is the proof
+    /// which a fence asserts: they moved bytes by blocking calls of their own.
+    pub(super) fn take_over(&mut self) -> Result<(), ReplayError> {
+        self.settle()?;
+        let (store, job) = (Arc::clone(&self.store), self.job()?.clone());
+        self.outside(|outside| outside.observer.list(&*store, &job))?;
+        let blockers = self.client()?.inspect(|engine, _| every_blocker(engine))?;
+        let mut dead = BTreeSet::new();
+        for (checkpoint, blocker) in blockers {
+            match blocker {
+                Blocker::Retained { turn } => {
+                    self.outside(|outside| outside.observer.saw_before(turn, checkpoint));
+                }
+                Blocker::Pinned { pin, .. } => {
+                    dead.insert((pin.op.owner, pin.op.incarnation));
+                }
+                Blocker::Unscoped
+                | Blocker::WaitingForShard { .. }
+                | Blocker::InFlight { .. }
+                | Blocker::InDoubt { .. }
+                | Blocker::Collectable
+                | Blocker::Collecting { .. }
+                | Blocker::Quarantined { .. }
+                | Blocker::Lost => {}
+            }
+        }
+        self.fence(dead)
+    }
+
+    pub(super) fn violated(&mut self, what: String) {
+        self.violations.push(Violation { what });
+    }
+
+    /// Compares what was acknowledged with the store and the policy, and the catalog with its
+    /// recount. Nobody else may be at work, so that no follow-up is under way.
+    pub(super) fn judge(&mut self, drained: bool) -> Result<(), ReplayError> {
+        self.settle()?;
+        let retained = self.client()?.inspect(|engine, _| retained(engine))?;
+        let (store, job) = (Arc::clone(&self.store), self.job()?.clone());
+        let found = self.outside(|outside| {
+            let mut found = outside.observer.saw_retained(&retained);
+            found.extend(outside.observer.judge(&*store, &job, drained)?);
+            Ok::<_, ReplayError>(found)
+        })?;
+        self.violations.extend(found);
+        if let Err(broken) = self.client()?.inspect(|engine, _| engine.check())? {
+            self.violated(broken.to_string());
+        }
+        Ok(())
+    }
+
+    /// Collects what nothing holds, judges what is left, and reports.
+    pub(super) fn finish(mut self) -> Result<Report, ReplayError> {
+        self.settle()?;
+        let mut collector = self.collector()?;
+        self.drain(&mut collector)?;
+        drop(collector);
+        self.judge(true)?;
+        self.audit()?;
+        self.take_point(self.figures.requests)?;
+        let (gauges, left) =
+            self.client()?.inspect(|engine, _| (engine.catalog().gauges(), Left::of(engine)))?;
+        self.end_life()?;
+        let outside = self.outside(mem::take);
+        let Outside { observer, tally, depths, timeline, wrong } = outside;
+        self.violations.extend(wrong);
+        let worded = self.violations.iter().take(WORDED).map(|one| one.what.clone()).collect();
+        let (timeline, timeline_ms) = timeline.into_points();
+        let mut time = self.time();
+        time.timeline_ms = timeline_ms;
+        let config = self.config;
+        Ok(Report {
+            trace: config.trace_name.clone(),
+            requests: self.figures.requests,
+            conversations: self.figures.roots,
+            workers: config.workers,
+            turns_kept: config.turns,
+            conversation_bytes: config.conversation_bytes,
+            job_bytes: config.job_bytes,
+            bytes_per_checkpoint: config.bytes_per_checkpoint,
+            crashes: self.crashes,
+            turns: self.figures.requests - tally.too_short,
+            violations: self.violations.len() as u64,
+            violation_texts: worded,
+            turns_expired: observer.expired_turns(),
+            bytes_retained: gauges.bytes_retained,
+            checkpoints_retained: gauges.checkpoints,
+            bytes_peak: self.stats.peak_bytes,
+            commands: self.stats.requests,
+            left,
+            tally,
+            depths: depths.into_rows(),
+            timeline,
+            recovered_at: self.recoveries.iter().map(|one| one.requests).collect(),
+            time,
+        })
+    }
+
+    fn time(&self) -> Time {
+        let mut time = Time::of(self.began.elapsed(), &self.stats);
+        for Recovered { took, over, .. } in &self.recoveries {
+            time.recovered(*took, *over);
+        }
+        time
+    }
+
+    /// Lists the store: every private key must be one that a record counts.
+    fn audit(&mut self) -> Result<(), ReplayError> {
+        let namespace = self.job()?.namespace.clone();
+        let epoch = self.job()?.epoch;
+        let mut keys = Vec::new();
+        let prefix = format!("{namespace}/{epoch}/");
+        let shared = format!("{prefix}shared/");
+        self.store.list(&mut |key, _| {
+            if key.starts_with(&prefix) && !key.starts_with(&shared) {
+                keys.push(key.to_string());
+            }
+        })?;
+        let query = Request::Query(Query::Audit(keys.clone()));
+        let Reply::Audit(verdicts) = self.client()?.call(query)? else {
+            return Err(ReplayError::Gone(Gone));
+        };
+        let strays = keys.iter().zip(verdicts).filter(|(_, verdict)| *verdict != Verdict::Counted);
+        for (key, verdict) in strays {
+            self.violations.push(Violation { what: format!("I17: {key} is {verdict:?}") });
+        }
+        Ok(())
+    }
+}
+
+/// Everything that keeps any checkpoint.
+fn every_blocker(engine: &Engine) -> Vec<(CheckpointId, Blocker)> {
+    let catalog = engine.catalog();
+    let of = |checkpoint| catalog.blockers(checkpoint).into_iter().flat_map(|all| all.blockers);
+    let checkpoints = catalog.checkpoints().into_iter();
+    checkpoints
+        .flat_map(|checkpoint| of(checkpoint).map(move |blocker| (checkpoint, blocker)))
+        .collect()
+}
+
+/// The live turns of every conversation.
+fn retained(engine: &Engine) -> BTreeSet<TurnKey> {
+    let blockers = every_blocker(engine).into_iter();
+    blockers
+        .filter_map(|(_, blocker)| match blocker {
+            Blocker::Retained { turn } => Some(turn),
+            Blocker::Unscoped
+            | Blocker::Pinned { .. }
+            | Blocker::WaitingForShard { .. }
+            | Blocker::InFlight { .. }
+            | Blocker::InDoubt { .. }
+            | Blocker::Collectable
+            | Blocker::Collecting { .. }
+            | Blocker::Quarantined { .. }
+            | Blocker::Lost => None,
+        })
+        .collect()
+}

@@ -176,11 +176,17 @@ fn a_failure_at_every_step_is_final_and_loses_nothing() {
         // The process starts anew, the machine goes on, and then it is cut off: what the second
         // process handed out as recovered must be there.
         let disk = failing.copy();
-        let (log, found) = recover(&disk, &history, acknowledged);
-        drop(log);
-        disk.start_again(Left::Nothing);
-        let (_, again) = recover(&disk, &history, acknowledged);
+        let (mut log, found) = recover(&disk, &history, acknowledged);
+        let cut_off = disk.copy();
+        cut_off.start_again(Left::Nothing);
+        let (_, again) = recover(&cut_off, &history, acknowledged);
         assert_eq!(found, again, "step {step}");
+        // And so must be what that process appended.
+        assert_eq!(append_from(&mut log, &history, found), history.frames.len());
+        disk.start_again(Left::Nothing);
+        drop(log);
+        let (_, found) = recover(&disk, &history, history.frames.len());
+        assert_eq!(found, history.frames.len());
     }
 }
 

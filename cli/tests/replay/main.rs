@@ -4,6 +4,7 @@
 
 mod figures;
 mod folder;
+mod formats;
 mod losses;
 mod scene;
 mod usage;

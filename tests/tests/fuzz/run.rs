@@ -12,7 +12,7 @@ use super::targets::Target;
 /// How the name of a seed begins; every other file of a corpus once failed.
 const SEED: &str = "seed-";
 /// How many mutations of each corpus `cargo test` judges.
-const RUNS: u64 = 2000;
+const RUNS: u64 = 1000;
 
 /// Judges a target's corpus, then its mutations.
 pub(crate) fn run(target: &Target) {

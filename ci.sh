@@ -65,6 +65,7 @@ need() {
 stage_fmt() {
     run cargo fmt --all --check
     run cargo fmt --manifest-path .ci/no_std/Cargo.toml --check
+    run cargo fmt --manifest-path tests/guided/Cargo.toml --check
 }
 
 stage_clippy() {

@@ -69,6 +69,11 @@ const EXAMPLES: &str = "\
 A trace row, with one hash id for every 512 tokens of input, the last for what is left:
   {\"timestamp\": 0, \"input_length\": 1300, \"output_length\": 5, \"hash_ids\": [1, 2, 3]}
 
+Other formats are told by the first row, and name the conversations (docs/traces.md):
+  the same with session_id, and delay (ms) beside or instead of timestamp (ms)
+  chat_id, parent_chat_id (-1 for none), turn, timestamp (s), input_length, output_length, type,
+  and hash_ids at 16 tokens
+
 Examples:
   pinfold replay                            the generated trace, in a temporary folder
   pinfold replay trace.jsonl --turns 3      a trace of your own, keeping three turns

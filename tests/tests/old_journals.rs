@@ -4,6 +4,8 @@
 //! they mean, in figures that a later format has too. `UPDATE_EXPECT=1` writes what is observed;
 //! the files themselves are never made anew.
 
+#![allow(clippy::unwrap_used, reason = "what a test cannot do ends it")]
+
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};

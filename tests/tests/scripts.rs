@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 
 use pinfold_core::outcome::{Limit, Outcome, Rejection};
 
+#[path = "scripts/corpus.rs"]
+mod corpus;
 mod script;
 
 use script::executor::run;

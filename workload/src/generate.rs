@@ -9,7 +9,7 @@
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 
-use crate::trace::{MOONCAKE_BLOCK_TOKENS, Request, Trace};
+use crate::trace::{Continues, MOONCAKE_BLOCK_TOKENS, Request, Trace};
 
 /// Inclusive bounds of a length in tokens; small lengths are more likely than large ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -327,7 +327,8 @@ impl<'a> Generator<'a> {
         let output_tokens = self.draws.tokens(self.config.answer_tokens);
         let blocks = prompt.history.full.iter().copied().chain(prompt.partial).collect();
         let input_tokens = prompt.history.tokens;
-        self.requests.push(Request { arrival_ms, input_tokens, output_tokens, blocks });
+        let continues = Continues::Unsaid;
+        self.requests.push(Request { arrival_ms, input_tokens, output_tokens, blocks, continues });
         output_tokens
     }
 

@@ -1,11 +1,13 @@
 //! Linking: which request of a trace continues which earlier one.
 //!
-//! A trace does not name its conversations, but its block ids show them. A request is linked to
-//! the longest earlier request whose chain of full blocks, two or more, is a prefix of its own; of
-//! several with that same chain, to the latest. The rule demands two blocks because the first one
-//! is often a system prompt that strangers share. A conversation is a root, which is a request
-//! linked to nothing, with everything that descends from it; each request is one turn of it. The
-//! endpoint of a request is its last full block, the position from which a later turn can resume.
+//! Where a trace names what a request continues, that is what it is linked to. Where it does not,
+//! the block ids show it: a request is linked to the longest earlier request whose chain of full
+//! blocks, two or more, is a prefix of its own; of several with that same chain, to the latest. The
+//! rule demands two blocks because the first one is often a system prompt that strangers share.
+//!
+//! A conversation is a root, which is a request linked to nothing, with everything that descends
+//! from it; each request is one turn of it. The endpoint of a request is its last full block, the
+//! position from which a later turn can resume.
 //!
 //! Linking looks only backwards and only at full blocks: answers are not hashed, so it never
 //! guesses at what a model said, and it never sees two requests as one.
@@ -14,7 +16,7 @@ use std::collections::BTreeMap;
 
 use pinfold_core::id::ChainValue;
 
-use crate::trace::{Request, Trace};
+use crate::trace::{Continues, Request, Trace};
 
 /// The fewest full blocks by which a request can be continued.
 const MIN_LINK_BLOCKS: usize = 2;
@@ -88,7 +90,7 @@ pub struct Linked {
     pub turn: u32,
     /// The node of its last full block; none when its prompt is too short to have one.
     pub endpoint: Option<NodeId>,
-    /// Whether its full blocks, two or more, are exactly those of its parent: a prompt sent again
+    /// Whether its full blocks, at least one, are exactly those of its parent: a prompt sent again
     /// or changed only within the last, partial block.
     pub repeats: bool,
 }
@@ -143,14 +145,20 @@ impl Linker {
                 found = Some(latest);
             }
         }
-        self.push(place, found, endpoint);
+        let parent = match request.continues {
+            Continues::Unsaid => found,
+            Continues::Nothing => None,
+            Continues::Request(parent) => Some(parent).filter(|parent| *parent < place),
+        };
+        self.push(place, parent, endpoint);
     }
 
     fn push(&mut self, place: u32, parent: Option<u32>, endpoint: Option<NodeId>) {
         let of_parent = parent.and_then(|parent| self.requests.get(index(parent)));
         let root = of_parent.map_or(place, |linked| linked.root);
         let depth = of_parent.map_or(0, |linked| linked.depth + 1);
-        let repeats = of_parent.is_some_and(|linked| linked.endpoint == endpoint);
+        let repeats =
+            endpoint.is_some() && of_parent.is_some_and(|linked| linked.endpoint == endpoint);
         self.turns.push(0);
         let turn = self.turns[index(root)];
         self.turns[index(root)] += 1;
@@ -170,7 +178,7 @@ fn index(place: u32) -> usize {
 pub struct Figures {
     /// How many requests there are.
     pub requests: u32,
-    /// From the first arrival to the last, in milliseconds.
+    /// From the earliest arrival to the latest, in milliseconds.
     pub span_ms: u64,
     /// How many blocks the requests have, partial ones included.
     pub blocks: u64,
@@ -199,7 +207,8 @@ impl Figures {
     /// The figures of a trace and its links.
     #[must_use]
     pub fn of(trace: &Trace, links: &Links) -> Self {
-        let arrivals = trace.requests.first().zip(trace.requests.last());
+        let arrivals = || trace.requests.iter().map(|request| request.arrival_ms);
+        let (earliest, latest) = (arrivals().min().unwrap_or(0), arrivals().max().unwrap_or(0));
         let block_count = |request: &Request| u64::try_from(request.blocks.len()).unwrap_or(0);
         let blocks = trace.requests.iter().map(block_count).sum();
         let unique_blocks = links.tree.node_count();
@@ -209,7 +218,7 @@ impl Figures {
         };
         Self {
             requests: count(|_| true),
-            span_ms: arrivals.map_or(0, |(a, z)| z.arrival_ms.saturating_sub(a.arrival_ms)),
+            span_ms: latest - earliest,
             blocks,
             unique_blocks,
             hit_per_mille: per_mille(blocks.saturating_sub(u64::from(unique_blocks)), blocks),
@@ -352,6 +361,41 @@ mod tests {
         let figures = Figures::of(&trace, &links);
         assert_eq!(figures.too_short, 2);
         assert_eq!((figures.blocks, figures.unique_blocks, figures.hit_per_mille), (12, 5, 583));
+    }
+
+    /// Names decide: neither a shared prefix nor the lack of one links anything.
+    #[test]
+    fn what_a_request_names_is_what_it_continues() {
+        let mut trace = trace(&[
+            (20, &[0, 1]),
+            (30, &[0, 1, 2]),
+            (20, &[7, 8]),
+            (5, &[9]),
+            (5, &[9]),
+            (30, &[0, 1, 2]),
+        ]);
+        let named = [
+            Continues::Nothing,
+            Continues::Nothing,
+            Continues::Request(0),
+            Continues::Request(2),
+            Continues::Request(3),
+            Continues::Request(1),
+        ];
+        let arrivals = [5, 9, 40, 40, 70, 10];
+        for ((request, continues), arrival) in trace.requests.iter_mut().zip(named).zip(arrivals) {
+            (request.continues, request.arrival_ms) = (continues, arrival);
+        }
+        trace.check().unwrap();
+        let links = link(&trace);
+        assert_eq!(parents(&links), [None, None, Some(0), Some(2), Some(3), Some(1)]);
+        let roots: Vec<_> =
+            links.requests.iter().map(|linked| (linked.root, linked.turn)).collect();
+        assert_eq!(roots, [(0, 0), (1, 0), (0, 1), (0, 2), (0, 3), (1, 1)]);
+        let figures = Figures::of(&trace, &links);
+        // Two prompts without a full block are not the same one.
+        assert_eq!((figures.repeats, figures.too_short, figures.depth_max), (1, 2, 3));
+        assert_eq!((figures.links, figures.roots, figures.span_ms), (4, 2, 65));
     }
 
     #[test]

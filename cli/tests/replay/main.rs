@@ -5,6 +5,7 @@
 mod budgets;
 mod figures;
 mod folder;
+mod formats;
 mod losses;
 mod report;
 mod scene;

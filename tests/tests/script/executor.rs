@@ -65,6 +65,8 @@ pub(crate) struct Observed {
     pub(crate) blocks: Vec<Vec<String>>,
     /// Every answer: the verb's name, the answer's, and whether it is a refusal.
     pub(crate) answers: BTreeSet<(String, String, bool)>,
+    /// The job's epoch, and every durable record.
+    pub(crate) journal: (Epoch, Vec<Vec<u8>>),
 }
 
 /// Runs all of a script; gives what was observed.
@@ -82,7 +84,8 @@ pub(crate) fn run(script: &Script) -> Result<Observed, Fault> {
         world.check_journal(block.expected_at)?;
         blocks.push(core::mem::take(&mut world.out));
     }
-    Ok(Observed { blocks, answers: world.answers })
+    let journal = (world.job.epoch, world.records);
+    Ok(Observed { blocks, answers: world.answers, journal })
 }
 
 impl World {

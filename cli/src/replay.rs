@@ -51,6 +51,10 @@ pub(crate) struct Arguments {
     /// Folder for journal and objects; without it a temporary one is used and removed
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
+    /// Sync each object before it counts as stored: what a power cut takes is lost otherwise, and
+    /// found to be
+    #[arg(long)]
+    sync_objects: bool,
     /// Go on with the job that the folder of --data holds
     #[arg(long, requires = "data")]
     resume: bool,
@@ -114,6 +118,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending, Failure> {
         crash_every: arguments.crash_every,
         workers: arguments.workers,
         bytes_per_checkpoint: arguments.bytes_per_checkpoint,
+        sync_objects: arguments.sync_objects,
         namespace,
         // A folder may hold the objects of an older job: only what is removed may repeat.
         epoch: epoch(arguments.seed.filter(|_| temporary.is_some()))?,

@@ -4,7 +4,7 @@
 //! they mean, in figures that a later format has too. `UPDATE_EXPECT=1` writes what is observed;
 //! the files themselves are never made anew.
 
-#![allow(clippy::unwrap_used, reason = "what a test cannot do ends it")]
+#![allow(clippy::unwrap_used, reason = "a test's own steps")]
 
 use std::fmt::Write as _;
 use std::fs;

@@ -45,6 +45,7 @@ fn config(dir: &Path) -> ReplayConfig {
         crash_every: None,
         workers: 1,
         bytes_per_checkpoint: 4096,
+        sync_objects: false,
         namespace: "replay".parse().unwrap(),
         epoch: Epoch::of_name("budgets test"),
         trace_name: "small".to_string(),

@@ -21,6 +21,7 @@ fn report(change: impl FnOnce(&mut ReplayConfig)) -> Report {
         crash_every: Some(30),
         workers: 1,
         bytes_per_checkpoint: 256,
+        sync_objects: false,
         namespace: "replay".parse().unwrap(),
         epoch: Epoch::of_name("page test"),
         trace_name: "small".to_string(),

@@ -41,6 +41,7 @@ fn config(dir: &Path) -> ReplayConfig {
         crash_every: None,
         workers: 1,
         bytes_per_checkpoint: 256,
+        sync_objects: false,
         namespace: "replay".parse().unwrap(),
         epoch: Epoch::of_name("replay test"),
         trace_name: "six".to_string(),

@@ -291,6 +291,18 @@ fn a_killed_program_goes_on() {
     }
 }
 
+/// Objects that are synced one by one are the same objects.
+#[test]
+fn objects_may_be_synced() {
+    let scene = Scene::with(FIVE);
+    let synced = scene.replay("--data job --sync-objects --seed 1");
+    let plain = scene.replay("--data other --seed 1");
+    for figure in ["bytes_written", "checkpoints_written", "bytes_retained", "restores"] {
+        assert_eq!(synced[figure], plain[figure], "{figure}");
+    }
+    scene.replay("--data job --sync-objects --resume");
+}
+
 /// A journal that is missing counts as none: a new job has a new epoch and so new keys, and what an
 /// old epoch left in the store is none of its business.
 #[test]

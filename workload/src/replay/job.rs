@@ -94,19 +94,20 @@ impl<'a> Job<'a> {
         let began = Instant::now();
         let model = Model::new(trace.block_tokens, config.bytes_per_checkpoint)?;
         let dir = &config.dir;
+        let options = FileStoreOptions { sync_objects: config.sync_objects };
         let mut recoveries = Vec::new();
         let (node, effects, store) = match (SegmentLog::exists(dir)?, config.resume) {
             (true, false) => return Err(ReplayError::Exists { dir: dir.clone() }),
             (false, true) => return Err(ReplayError::Missing { dir: dir.clone() }),
             (false, false) => {
-                let store = FileStore::create(dir, FileStoreOptions::default())?;
+                let store = FileStore::create(dir, options)?;
                 // Before the journal: a job that begins has its settings, whenever it is killed.
                 write_settings(config)?;
                 let (node, effects) = Node::create(dir, genesis(config))?;
                 (node, effects, store)
             }
             (true, true) => {
-                let store = FileStore::open(dir, FileStoreOptions::default())?;
+                let store = FileStore::open(dir, options)?;
                 let agree = |job: &Genesis| agree(config, job);
                 let (node, effects, recovery) = Node::open_if(dir, agree)?;
                 let over = began.elapsed();

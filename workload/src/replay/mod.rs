@@ -47,6 +47,9 @@ pub struct ReplayConfig {
     pub workers: u32,
     /// Bytes of private state at each position.
     pub bytes_per_checkpoint: u64,
+    /// Whether the store syncs each object; see
+    /// [`FileStoreOptions`](pinfold_host::file_store::FileStoreOptions).
+    pub sync_objects: bool,
     /// The namespace and epoch of a new job.
     pub namespace: Namespace,
     /// See `namespace`: 128 random bits, or derived from a seed so that a replay repeats.

@@ -2,7 +2,7 @@
 //!
 //! Every figure stands beside the raw rate of `pwrite` and `fdatasync` that was measured right
 //! before it in the same folder, because the machine and the hour decide that; ratios compare.
-//! Exits with 1 when a limit is missed.
+//! Exits with 1 when a limit is missed. `-- many DIR` measures 16 clients alone, on DIR's disk.
 
 mod load;
 mod raw;
@@ -21,6 +21,9 @@ const SECONDS: Duration = Duration::from_secs(3);
 const ACKS: f64 = 2.0;
 /// How often a pair of figures is measured; the median counts.
 const ROUNDS: usize = 3;
+
+/// What can be measured: one client, 16 clients, the cost of snapshots, recovery.
+const PARTS: [&str; 4] = ["one", "many", "snapshots", "recovery"];
 
 /// One line of the result.
 struct Line {
@@ -47,16 +50,30 @@ impl Line {
 }
 
 fn main() -> ExitCode {
-    // Cargo passes `--bench`; another argument is a folder on the disk to be measured.
-    let folder = std::env::args().skip(1).find(|argument| !argument.starts_with("--"));
-    let folder = folder.map_or_else(|| PathBuf::from(env!("CARGO_TARGET_TMPDIR")), PathBuf::from);
+    // Cargo passes `--bench`. Other arguments are the parts to be measured, all without one, and a
+    // folder on the disk that is meant.
+    let arguments: Vec<String> =
+        std::env::args().skip(1).filter(|argument| !argument.starts_with("--")).collect();
+    let (parts, folders): (Vec<_>, Vec<_>) =
+        arguments.iter().partition(|argument| PARTS.contains(&argument.as_str()));
+    let wanted = |part: &str| parts.is_empty() || parts.iter().any(|wanted| *wanted == part);
+    let folder =
+        folders.first().map_or_else(|| PathBuf::from(env!("CARGO_TARGET_TMPDIR")), PathBuf::from);
     let dir = tempfile::tempdir_in(&folder).expect("a folder to measure in");
     println!("in {}, {} s a figure, median of {ROUNDS}", folder.display(), SECONDS.as_secs());
     let mut lines = Vec::new();
-    clients(dir.path(), 1, &mut lines);
-    clients(dir.path(), 16, &mut lines);
-    snapshots(dir.path(), &mut lines);
-    recovery::measure(dir.path(), &mut lines);
+    if wanted("one") {
+        clients(dir.path(), 1, &mut lines);
+    }
+    if wanted("many") {
+        clients(dir.path(), 16, &mut lines);
+    }
+    if wanted("snapshots") {
+        snapshots(dir.path(), &mut lines);
+    }
+    if wanted("recovery") {
+        recovery::measure(dir.path(), &mut lines);
+    }
     let mut held = true;
     for Line { name, value, limit } in &lines {
         match limit {
@@ -87,8 +104,12 @@ fn clients(dir: &Path, clients: u32, lines: &mut Vec<Line>) {
         let name = format!("{who}: cycles ÷ (raw ÷ acks)");
         lines.push(Line::at_least(&name, ratio * ACKS, 0.9));
     } else {
-        // 30,000 cycles where raw is 7,000.
-        lines.push(Line::at_least(&format!("{who}: cycles ÷ raw"), ratio, 30.0 / 7.0));
+        // At least 30,000 cycles where the disk makes 7,000 syncs. A faster one asks for no more:
+        // from there on it is the cores that limit.
+        let of_disk = rate / raw.min(7_000.0);
+        let name = format!("{who}: cycles ÷ raw, of which 7,000 count");
+        lines.push(Line::at_least(&name, of_disk, 30.0 / 7.0));
+        lines.push(Line::new(&format!("{who}: cycles ÷ raw"), format!("{ratio:.2}")));
     }
     let raw = raw::syncs_per_second(dir);
     let peer = sqlite::cycles_per_second(dir, clients, SECONDS);

@@ -2,7 +2,8 @@
 
 use std::fs;
 use std::path::Path;
-use std::time::Instant;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use pinfold_core::catalog::{Command, PROTOCOL_VERSION, Register, Role};
 use pinfold_core::engine::{Config, Effect, Engine, Input, Output, Reply, Request, Ticket};
@@ -63,11 +64,20 @@ fn write(dir: &Path, options: JournalOptions) -> u64 {
         }
     }
     writer.commit(&mut log);
-    let report = log.snapshots();
+    // The journal was written at once, in much less time than a job takes for it.
+    while snapshot_is_due(&log, options) {
+        thread::sleep(Duration::from_millis(20));
+    }
     drop(log);
-    assert_eq!(report.lock().expect("nobody panicked").failure, None);
     let sizes = fs::read_dir(dir.join("journal")).expect("a folder");
     sizes.map(|entry| entry.and_then(|entry| entry.metadata()).map_or(0, |found| found.len())).sum()
+}
+
+fn snapshot_is_due(log: &SegmentLog, options: JournalOptions) -> bool {
+    let report = log.snapshots();
+    let report = report.lock().expect("nobody panicked");
+    assert_eq!(report.failure, None);
+    options.snapshot_bytes != u64::MAX && report.taken == 0
 }
 
 struct Writer {

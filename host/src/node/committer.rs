@@ -71,6 +71,7 @@ impl Committer {
             };
             let bytes = state.engine.catalog().gauges().bytes;
             state.stats.peak_bytes = state.stats.peak_bytes.max(bytes);
+            state.turn();
             drop(state);
             self.shared.made_room();
             let appended = self.journal.append(batch.bytes());
@@ -92,7 +93,7 @@ impl Committer {
 
     fn give(&mut self, replies: Replies) {
         self.released = replies.count();
-        replies.give();
+        self.shared.give(replies);
     }
 
     /// Lets those who were just answered decide what comes next, so that they share one sync

@@ -2,10 +2,9 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
-use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::Sender;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use pinfold_core::engine::{Effect, Engine, Input, Output, Reply, Request, Ticket};
 use pinfold_core::id::Epoch;
@@ -22,6 +21,7 @@ pub(super) struct Shared {
     work: Condvar,
     /// Callers wait for room, or for those who look.
     room: Condvar,
+    bells: [Bell; 2],
 }
 
 /// What the lock protects.
@@ -31,8 +31,11 @@ pub(super) struct State {
     pub(super) looks: VecDeque<Look>,
     pub(super) life: Life,
     effects: Sender<Effect>,
-    waiting: BTreeMap<Ticket, Arc<Answer>>,
+    /// At which bell the caller of each ticket waits.
+    waiting: BTreeMap<Ticket, usize>,
     next_ticket: u64,
+    /// The bell of the frame that is being filled.
+    bell: usize,
     /// The committer waits, and must be woken for work.
     pub(super) idle: bool,
 }
@@ -58,45 +61,50 @@ impl Life {
     }
 }
 
-/// Where a caller waits for its reply.
+/// Where the callers of one frame wait for their replies: one call wakes them all, which costs a
+/// fraction of waking each. Two bells take turns, so that those who wait for the next frame sleep
+/// on.
 #[derive(Default)]
-struct Answer {
-    /// The reply; `Some(None)` when there will be none.
-    given: Mutex<Option<Option<Reply>>>,
+struct Bell {
+    rung: Mutex<Rung>,
     changed: Condvar,
 }
 
-impl Answer {
-    fn give(&self, reply: Option<Reply>) {
-        *self.given.lock().unwrap_or_else(PoisonError::into_inner) = Some(reply);
-        self.changed.notify_one();
+#[derive(Default)]
+struct Rung {
+    replies: BTreeMap<Ticket, Reply>,
+    /// There will be no more replies.
+    over: bool,
+}
+
+impl Bell {
+    fn ring(&self, change: impl FnOnce(&mut Rung)) {
+        change(&mut self.rung.lock().unwrap_or_else(PoisonError::into_inner));
+        self.changed.notify_all();
     }
 
-    fn wait(&self) -> Option<Reply> {
-        let mut given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
+    fn wait(&self, ticket: Ticket) -> Option<Reply> {
+        let mut rung = self.rung.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
-            if let Some(reply) = given.take() {
-                return reply;
+            if let Some(reply) = rung.replies.remove(&ticket) {
+                return Some(reply);
             }
-            given = self.changed.wait(given).unwrap_or_else(PoisonError::into_inner);
+            if rung.over {
+                return None;
+            }
+            rung = self.changed.wait(rung).unwrap_or_else(PoisonError::into_inner);
         }
     }
 }
 
-/// Replies on their way out: given to their callers once the lock is free.
+/// Replies on their way out, by bell: given to their callers once the lock is free.
 #[derive(Default)]
 #[must_use = "callers wait for them"]
-pub(super) struct Replies(Vec<(Arc<Answer>, Option<Reply>)>);
+pub(super) struct Replies([Vec<(Ticket, Reply)>; 2]);
 
 impl Replies {
     pub(super) fn count(&self) -> usize {
-        self.0.len()
-    }
-
-    pub(super) fn give(self) {
-        for (answer, reply) in self.0 {
-            answer.give(reply);
-        }
+        self.0.iter().map(Vec::len).sum()
     }
 }
 
@@ -110,9 +118,11 @@ impl Shared {
             effects,
             waiting: BTreeMap::new(),
             next_ticket: 0,
+            bell: 0,
             idle: false,
         };
-        Self { state: Mutex::new(state), work: Condvar::new(), room: Condvar::new() }
+        let (work, room) = Default::default();
+        Self { state: Mutex::new(state), work, room, bells: Default::default() }
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, State> {
@@ -126,8 +136,7 @@ impl Shared {
 
     /// Decides a request on the caller's thread, and waits for what makes its reply durable.
     pub(super) fn call(&self, epoch: Epoch, request: Request) -> Result<Reply, Gone> {
-        let answer = Arc::new(Answer::default());
-        let replies = {
+        let (ticket, bell, replies) = {
             let mut state = self.lock();
             while state.life == Life::Runs && (state.engine.is_full() || !state.looks.is_empty()) {
                 state = self.room.wait(state).unwrap_or_else(PoisonError::into_inner);
@@ -135,17 +144,32 @@ impl Shared {
             if state.life != Life::Runs {
                 return Err(Gone);
             }
-            let replies = state.submit(epoch, request, &answer);
+            let Ok((ticket, bell)) = state.submit(epoch, request) else {
+                drop(state);
+                self.end();
+                return Err(Gone);
+            };
+            // What depends on nothing that is under way leaves at once.
+            let replies = state.let_out();
             if state.idle {
                 state.idle = false;
                 self.work.notify_one();
             }
-            replies
+            (ticket, bell, replies)
         };
-        replies.give();
-        match answer.wait() {
+        self.give(replies);
+        match self.bells[bell].wait(ticket) {
             None | Some(Reply::Poisoned) => Err(Gone),
             Some(reply) => Ok(reply),
+        }
+    }
+
+    /// Gives replies to their callers.
+    pub(super) fn give(&self, replies: Replies) {
+        for (bell, replies) in self.bells.iter().zip(replies.0) {
+            if !replies.is_empty() {
+                bell.ring(|rung| rung.replies.extend(replies));
+            }
         }
     }
 
@@ -190,35 +214,40 @@ impl Shared {
 
     /// Ends the node: whoever waits is told that there will be no reply.
     pub(super) fn end(&self) {
-        let replies = {
-            let mut state = self.lock();
-            if !state.life.is_over() {
-                state.life = Life::Ended;
-            }
-            state.looks.clear();
-            let waiting = mem::take(&mut state.waiting);
-            Replies(waiting.into_values().map(|answer| (answer, None)).collect())
-        };
-        replies.give();
+        let mut state = self.lock();
+        if !state.life.is_over() {
+            state.life = Life::Ended;
+        }
+        state.looks.clear();
+        state.waiting.clear();
+        drop(state);
+        for bell in &self.bells {
+            bell.ring(|rung| rung.over = true);
+        }
+        self.work.notify_one();
         self.room.notify_all();
     }
 }
 
 impl State {
-    fn submit(&mut self, epoch: Epoch, request: Request, answer: &Arc<Answer>) -> Replies {
+    /// Decides a request; under which ticket, and at which bell, its caller waits.
+    fn submit(&mut self, epoch: Epoch, request: Request) -> Result<(Ticket, usize), Gone> {
         let ticket = Ticket(self.next_ticket);
         self.next_ticket += 1;
-        self.waiting.insert(ticket, Arc::clone(answer));
-        let decided = catch_unwind(AssertUnwindSafe(|| {
-            self.engine.submit(Input { ticket, epoch, request });
-        }));
-        if decided.is_err() {
-            self.life = Life::Panicked;
-            let waiting = mem::take(&mut self.waiting);
-            return Replies(waiting.into_values().map(|answer| (answer, None)).collect());
+        self.waiting.insert(ticket, self.bell);
+        let input = Input { ticket, epoch, request };
+        match catch_unwind(AssertUnwindSafe(|| self.engine.submit(input))) {
+            Ok(()) => Ok((ticket, self.bell)),
+            Err(_) => {
+                self.life = Life::Panicked;
+                Err(Gone)
+            }
         }
-        // What depends on nothing that is under way leaves at once.
-        self.let_out()
+    }
+
+    /// The frame that was being filled is taken; those who come now wait for the next one.
+    pub(super) fn turn(&mut self) {
+        self.bell = 1 - self.bell;
     }
 
     /// Takes out of the engine what is durable: effects go at once, replies are given later.
@@ -232,8 +261,8 @@ impl State {
                 }
                 Output::Reply(ticket, reply) => {
                     self.stats.requests += 1;
-                    if let Some(answer) = self.waiting.remove(&ticket) {
-                        replies.0.push((answer, Some(reply)));
+                    if let Some(bell) = self.waiting.remove(&ticket) {
+                        replies.0[bell].push((ticket, reply));
                     }
                 }
             }

@@ -9,3 +9,4 @@ mod folder;
 pub mod journal;
 pub mod node;
 pub mod store;
+pub mod view;

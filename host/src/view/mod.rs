@@ -7,6 +7,8 @@
 mod job;
 mod journal;
 mod record;
+#[cfg(test)]
+mod tests;
 mod why;
 
 pub use job::{

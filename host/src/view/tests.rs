@@ -48,17 +48,12 @@ fn prepared() -> Change {
     Change::Prepared { prepare, generation: Generation(4) }
 }
 
-/// Each change, and what is said of it behind the operation.
-fn changes() -> Vec<(Change, &'static str, &'static str)> {
-    let object = |index| ObjectId { shard: ShardIndex(1), index };
-    let policy = Policy {
-        turns: 1,
-        conversation_bytes: Some(9),
-        job_bytes: Some(10),
-        quarantine: Quarantine::Endpoint,
-    };
-    let work = |number, first, count| DeleteWork { checkpoint: checkpoint(number), first, count };
-    let (shards, limits) = (vec![ShardIndex(1)], Limits::default());
+/// A change, its kind, and what is said of it behind the operation.
+type Said = (Change, &'static str, &'static str);
+
+/// What happens to a checkpoint up to its publication.
+fn early() -> Vec<Said> {
+    let shards = vec![ShardIndex(1)];
     let exceeded = Rejection::LimitExceeded { limit: Limit::Pins, bound: 1, needed: 2 };
     vec![
         (Change::Refused(exceeded), "refused", "refused: limit pins exceeded: 2 needed, 1 allowed"),
@@ -104,6 +99,21 @@ fn changes() -> Vec<(Change, &'static str, &'static str)> {
             "published",
             "published checkpoint 4 without a conversation",
         ),
+    ]
+}
+
+/// What happens to it then, and to owners and the job.
+fn late() -> Vec<Said> {
+    let limits = Limits::default();
+    let object = |index| ObjectId { shard: ShardIndex(1), index };
+    let policy = Policy {
+        turns: 1,
+        conversation_bytes: Some(9),
+        job_bytes: Some(10),
+        quarantine: Quarantine::Endpoint,
+    };
+    let work = |number, first, count| DeleteWork { checkpoint: checkpoint(number), first, count };
+    vec![
         (
             Change::Lost {
                 checkpoint: checkpoint(4),
@@ -163,7 +173,7 @@ fn changes() -> Vec<(Change, &'static str, &'static str)> {
 
 #[test]
 fn every_change_has_words_and_a_kind() {
-    for (change, kind, words) in changes() {
+    for (change, kind, words) in early().into_iter().chain(late()) {
         let event = Event::Decided { op: op(9), fingerprint: 0, change };
         let record = RecordView::of(52, &event, Identities::Short);
         assert_eq!(record.text, format!("aaaaaaaa:3#9 {words}"));

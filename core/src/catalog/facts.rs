@@ -225,3 +225,54 @@ impl Catalog {
         holds
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalog::{Event, PROTOCOL_VERSION, Register};
+    use crate::id::{Epoch, StartId};
+    use crate::policy::{Genesis, Limits, Policy};
+
+    /// A new job has its operator and nothing else, and no generation yet.
+    #[test]
+    fn a_new_job_holds_its_operator() {
+        let (epoch, operator) = (Epoch::from_u128(1), OwnerId::from_u128(2));
+        let mut catalog = Catalog::new(Genesis {
+            namespace: "a".parse().unwrap(),
+            epoch,
+            operator,
+            policy: Policy::default(),
+            limits: Limits::default(),
+        })
+        .unwrap();
+        assert_eq!(catalog.last_generation(), Generation(0));
+        for number in [0, 1, u64::MAX] {
+            assert_eq!(catalog.fate(Generation(number)), Fate::NeverMinted);
+        }
+        assert_eq!(catalog.checkpoint(CheckpointId::default()), None);
+        assert_eq!((catalog.pins().len(), catalog.conversations().count()), (0, 0));
+        let facts = |incarnation| OwnerFacts {
+            id: operator,
+            role: Role::Operator,
+            incarnation: Incarnation(incarnation),
+            fenced: false,
+            pins: 0,
+            bytes_pinned: 0,
+        };
+        assert_eq!(catalog.owners(), [facts(0)]);
+        let register = Register {
+            owner: operator,
+            role: Role::Operator,
+            after: Incarnation(0),
+            start: StartId::from_u128(3),
+            version: PROTOCOL_VERSION,
+            expected_policy: None,
+        };
+        let decision = catalog.decide_registration(epoch, &register);
+        let crate::catalog::Decision::Event(event @ Event::Registered { .. }) = decision else {
+            panic!("{decision:?}");
+        };
+        catalog.apply(&event);
+        assert_eq!(catalog.owners(), [facts(1)]);
+    }
+}

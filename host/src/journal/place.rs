@@ -10,7 +10,6 @@ use std::sync::Arc;
 
 use super::error::{JournalError, io_at};
 use crate::disk::{Disk, Lock};
-use crate::folder::is_absence;
 
 const FOLDER: &str = "journal";
 const LOCK: &str = "lock";
@@ -85,7 +84,7 @@ impl Place {
     /// Names what lies there; nothing when there is no such folder.
     pub(super) fn contents(&self) -> Result<Contents, JournalError> {
         let names = match self.disk.names(&self.folder) {
-            Err(error) if is_absence(error.kind()) => Vec::new(),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
             names => names.map_err(io_at("list", &self.folder))?,
         };
         let mut contents = Contents::default();

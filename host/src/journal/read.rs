@@ -20,6 +20,7 @@ use super::error::{JournalError, io_at};
 use super::place::{Contents, Place};
 use super::segment::{Segment, offset};
 use crate::disk::SystemDisk;
+use crate::folder::is_absence;
 
 /// How often a journal that moves under the reader is read again.
 const TRIES: u32 = 10;
@@ -151,10 +152,13 @@ fn failed_on_the_move<T>(read: &Result<T, JournalError>) -> bool {
     read.as_ref().err().is_some_and(may_be_moving)
 }
 
-/// What lies there; it is an error when that is nothing.
+/// What lies there; it is an error when that is nothing, or the data folder a file.
 pub(super) fn contents(place: &Place) -> Result<Contents, JournalError> {
-    let contents = place.contents()?;
-    if contents.is_empty() { Err(missing(place)) } else { Ok(contents) }
+    match place.contents() {
+        Ok(contents) if contents.is_empty() => Err(missing(place)),
+        Err(JournalError::Io { source, .. }) if is_absence(source.kind()) => Err(missing(place)),
+        contents => contents,
+    }
 }
 
 /// A journal without a record never began, and counts as none.

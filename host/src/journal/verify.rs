@@ -72,7 +72,7 @@ pub enum Holding {
         records: u64,
     },
     /// What is being made, or what a crash left of it: an opening removes it.
-    Leftover,
+    Unfinished,
     /// Something that is not as it was written.
     Damaged,
 }
@@ -106,7 +106,7 @@ fn verify_once(place: &Place) -> Result<Verification, JournalError> {
     for path in &contents.leftovers {
         let length_bytes = place.disk.read(path).map_err(io_at("read", path))?.len();
         let (path, length_bytes) = (path.clone(), offset(length_bytes));
-        files.push(FileReading { path, length_bytes, holds: Holding::Leftover, covered: false });
+        files.push(FileReading { path, length_bytes, holds: Holding::Unfinished, covered: false });
     }
     files.sort_by(|one, other| one.path.cmp(&other.path));
     Ok(Verification { files, whole, damage })

@@ -55,7 +55,7 @@ pub struct DamageView {
 pub struct FileView {
     /// The file.
     pub file: String,
-    /// `segment`, `snapshot`, `leftover` of something half made, or `damaged`.
+    /// `segment`, `snapshot`, `unfinished`, or `damaged`.
     pub holds: &'static str,
     /// The number of its first record; none where it holds no segment.
     pub first_record: Option<u64>,
@@ -120,7 +120,7 @@ impl FileView {
             Holding::Snapshot { records } => {
                 ("snapshot", None, Some(records), Some(file.length_bytes))
             }
-            Holding::Leftover => ("leftover", None, None, None),
+            Holding::Unfinished => ("unfinished", None, None, None),
             Holding::Damaged => ("damaged", None, None, None),
         };
         Self {

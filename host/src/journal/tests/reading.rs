@@ -219,7 +219,7 @@ fn verify_looks_at_every_file() {
                 assert_eq!(file.covered, file.path != *last);
             }
             Holding::Snapshot { records } => assert_eq!((*records, file.covered), (open, false)),
-            Holding::Leftover => assert_eq!(file.length_bytes, 7),
+            Holding::Unfinished => assert_eq!(file.length_bytes, 7),
             Holding::Damaged => panic!("{file:?}"),
         }
     }

@@ -1,10 +1,15 @@
 //! The `pinfold` program: arguments in, tables out. The logic is in the libraries.
 
+mod inspect;
+mod journal;
 mod replay;
+mod table;
+mod why;
 
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use pinfold_host::journal::JournalError;
 
 /// Decides which checkpoints of long conversations stay in a fleet's shared store, and which go.
 #[derive(Parser)]
@@ -17,12 +22,15 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Verb {
     Replay(replay::Arguments),
+    Inspect(inspect::Arguments),
+    Why(why::Arguments),
+    Journal(journal::Arguments),
 }
 
 const EXIT_CODES: &str = "\
 Exit codes:
   0  everything that was promised held
-  1  a promise was broken
+  1  a promise was broken, or a journal is damaged
   2  bad usage or input
   3  incomplete: something outside failed, such as a disk";
 
@@ -34,24 +42,36 @@ enum Ending {
 
 /// Why a verb ended early, in words that say what to do.
 enum Failure {
+    Violated(String),
     Input(String),
     Incomplete(String),
+}
+
+impl From<JournalError> for Failure {
+    fn from(error: JournalError) -> Self {
+        let text = error.to_string();
+        match error {
+            error if error.is_damage() => Self::Violated(text),
+            JournalError::Io { .. } | JournalError::Locked { .. } => Self::Incomplete(text),
+            _ => Self::Input(text),
+        }
+    }
 }
 
 fn main() -> ExitCode {
     let ended = match Arguments::parse().command {
         Verb::Replay(arguments) => replay::run(&arguments),
+        Verb::Inspect(arguments) => inspect::run(&arguments),
+        Verb::Why(arguments) => why::run(&arguments),
+        Verb::Journal(arguments) => journal::run(&arguments),
     };
-    match ended {
-        Ok(Ending::Held) => ExitCode::SUCCESS,
-        Ok(Ending::Violated) => ExitCode::from(1),
-        Err(Failure::Input(what)) => {
-            eprintln!("pinfold: {what}");
-            ExitCode::from(2)
-        }
-        Err(Failure::Incomplete(what)) => {
-            eprintln!("pinfold: {what}");
-            ExitCode::from(3)
-        }
-    }
+    let (what, code) = match ended {
+        Ok(Ending::Held) => return ExitCode::SUCCESS,
+        Ok(Ending::Violated) => return ExitCode::from(1),
+        Err(Failure::Violated(what)) => (what, 1),
+        Err(Failure::Input(what)) => (what, 2),
+        Err(Failure::Incomplete(what)) => (what, 3),
+    };
+    eprintln!("pinfold: {what}");
+    ExitCode::from(code)
 }

@@ -4,12 +4,13 @@ mod report_file;
 mod table;
 
 use std::fs::File;
-use std::io::{BufReader, ErrorKind, IsTerminal, Write};
+use std::io::{BufReader, IsTerminal};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use pinfold_core::id::Epoch;
+use pinfold_host::node::NodeError;
 use pinfold_workload::generate::{GeneratorConfig, generate};
 use pinfold_workload::page::Page;
 use pinfold_workload::replay::{Progress, ReplayConfig, ReplayError, replay};
@@ -18,6 +19,7 @@ use pinfold_workload::trace::{Trace, read_trace};
 use pinfold_workload::unit::parse_bytes;
 
 use self::report_file::ReportFile;
+use crate::table::{json, print};
 use crate::{Ending, Failure};
 
 /// Serve a trace through the real engine, journal and store, and judge what was kept.
@@ -130,15 +132,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending, Failure> {
         bar.set_position(u64::from(done));
     });
     bar.finish_and_clear();
-    let report = report.map_err(|error| failure(&error))?;
+    let report = report.map_err(failure)?;
     let written = page.map_or(Ok(()), |page| write_page(&page, &report));
-    match show(&report, arguments.json) {
-        // Whoever reads it has read enough.
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => {}
-        shown => shown.map_err(|error| {
-            Failure::Incomplete(format!("the report cannot be written: {error}"))
-        })?,
-    }
+    print(|out| match arguments.json {
+        true => json(out, &report),
+        false => table::write(out, &report),
+    })?;
     written.map_err(Failure::Incomplete)?;
     Ok(if report.violations == 0 { Ending::Held } else { Ending::Violated })
 }
@@ -200,8 +199,10 @@ fn epoch(seed: Option<u64>) -> Result<Epoch, Failure> {
     Ok(Epoch::from_bytes(bytes))
 }
 
-fn failure(error: &ReplayError) -> Failure {
+fn failure(error: ReplayError) -> Failure {
+    let text = error.to_string();
     match error {
+        ReplayError::Journal(error) | ReplayError::Node(NodeError::Journal(error)) => error.into(),
         ReplayError::Exists { .. }
         | ReplayError::Missing { .. }
         | ReplayError::Policy { .. }
@@ -209,9 +210,8 @@ fn failure(error: &ReplayError) -> Failure {
         | ReplayError::OutOfRange { .. }
         | ReplayError::Zero { .. }
         | ReplayError::DamagedSettings { .. }
-        | ReplayError::Model(_) => Failure::Input(error.to_string()),
-        ReplayError::Journal(_)
-        | ReplayError::Node(_)
+        | ReplayError::Model(_) => Failure::Input(text),
+        ReplayError::Node(_)
         | ReplayError::Settings { .. }
         | ReplayError::Gone(_)
         | ReplayError::Store(_)
@@ -219,7 +219,7 @@ fn failure(error: &ReplayError) -> Failure {
         | ReplayError::Serve(_)
         | ReplayError::Owner(_)
         | ReplayError::Refused(_)
-        | ReplayError::Died => Failure::Incomplete(error.to_string()),
+        | ReplayError::Died => Failure::Incomplete(text),
     }
 }
 
@@ -237,13 +237,4 @@ fn progress(requests: u64) -> ProgressBar {
         Ok(style) => bar.with_style(style),
         Err(_) => bar,
     }
-}
-
-fn show(report: &Report, json: bool) -> std::io::Result<()> {
-    let mut out = std::io::stdout().lock();
-    if json {
-        serde_json::to_writer(&mut out, report)?;
-        return writeln!(out);
-    }
-    table::write(&mut out, report)
 }

@@ -11,3 +11,4 @@ pub mod node;
 pub mod owner;
 pub mod runtime;
 pub mod store;
+pub mod view;

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use pinfold_core::catalog::{Blocker, Lifter};
+use pinfold_core::catalog::Blocker;
 use pinfold_core::id::{ConversationId, Incarnation, OpId, OwnerId, PinId, ShardIndex, TurnId};
 use pinfold_core::invariant::Invariant;
 use pinfold_core::outcome::TurnKey;
@@ -118,25 +118,56 @@ fn blockers() -> Vec<Blocker> {
         Blocker::Lost,
     ];
     assert!(all.is_sorted(), "the order of an answer");
+    let names: Vec<_> = all.iter().map(Blocker::name).collect();
+    assert_eq!(names, Blocker::NAMES);
     all
 }
 
 /// `docs/verbs.md` says of each blocker how it is lifted, and by whom.
 #[test]
 fn the_table_of_blockers_is_true() {
-    let who = |lifter: &Lifter| format!("{lifter:?}").to_lowercase();
     let mut table = String::from("| blocker | how it is lifted | who may |\n|---|---|---|\n");
     for blocker in blockers() {
-        let lifters: Vec<_> = blocker.lifters().iter().map(who).collect();
         let (name, lift) = (blocker.name(), blocker.lift());
-        table += &format!("| {name} | {lift} | {} |\n", lifters.join(", "));
+        table += &format!("| {name} | {lift} | {} |\n", lifters(&blocker));
     }
-    let page = read("docs/verbs.md");
-    let (before, rest) = page.split_once("<!-- blockers -->\n").expect("the mark of the table");
-    let (found, after) = rest.split_once("<!-- end of blockers -->").expect("the table's end");
+    agrees("docs/verbs.md", "blockers", &table);
+}
+
+/// `docs/operating.md` says the same to an operator, and what each blocker means.
+#[test]
+fn the_table_for_operators_is_true() {
+    let page = read("docs/operating.md");
+    let meaning = |name: &str| {
+        let row = page.lines().find(|line| line.starts_with(&format!("| {name} | ")));
+        let cells: Vec<&str> = row.unwrap_or_default().split(" | ").collect();
+        assert_eq!(cells.len(), 4, "a row for {name} with what it means, who may lift it, and how");
+        cells[1]
+    };
+    let mut table = String::from("| blocker | what it means | who | how |\n|---|---|---|---|\n");
+    for blocker in blockers() {
+        let (name, lift) = (blocker.name(), blocker.lift());
+        let who = lifters(&blocker);
+        let who = if who.is_empty() { "nobody" } else { &who };
+        table += &format!("| {name} | {} | {who} | {lift} |\n", meaning(name));
+    }
+    agrees("docs/operating.md", "blockers", &table);
+}
+
+fn lifters(blocker: &Blocker) -> String {
+    let names: Vec<_> = blocker.lifters().iter().map(|lifter| lifter.name()).collect();
+    names.join(", ")
+}
+
+/// The table between a page's marks is this one; `UPDATE_EXPECT=1` makes it so.
+fn agrees(path: &str, mark: &str, table: &str) {
+    let page = read(path);
+    let (begin, end) = (format!("<!-- {mark} -->\n"), format!("<!-- end of {mark} -->"));
+    let (before, rest) = page.split_once(&begin).expect("the mark of the table");
+    let (found, after) = rest.split_once(&end).expect("the table's end");
     if std::env::var_os("UPDATE_EXPECT").is_some() {
-        let page = format!("{before}<!-- blockers -->\n{table}<!-- end of blockers -->{after}");
-        fs::write(root().join("docs/verbs.md"), page).expect("a writable page");
+        let page = format!("{before}{begin}{table}{end}{after}");
+        fs::write(root().join(path), page).expect("a writable page");
         return;
     }
     assert_eq!(found, table, "UPDATE_EXPECT=1 rewrites it");

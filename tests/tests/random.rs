@@ -6,6 +6,8 @@ use proptest::prelude::*;
 
 #[path = "random/choose.rs"]
 mod choose;
+#[path = "random/facts.rs"]
+mod facts;
 #[path = "random/observer.rs"]
 mod observer;
 #[path = "random/world.rs"]

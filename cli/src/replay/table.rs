@@ -8,7 +8,7 @@ use pinfold_workload::summary::summary;
 /// The width of a note's text.
 const NOTE: usize = 72;
 
-pub(crate) fn write(out: &mut impl Write, report: &Report) -> io::Result<()> {
+pub(crate) fn write(out: &mut dyn Write, report: &Report) -> io::Result<()> {
     for section in summary(report) {
         writeln!(out, "{}", section.title)?;
         for row in section.rows {

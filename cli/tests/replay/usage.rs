@@ -226,5 +226,5 @@ fn a_full_disk_under_the_report_is_said() {
     let output = scene.command("replay trace.jsonl --json").stdout(full).output().unwrap();
     let err = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(3), "{err}");
-    assert!(err.contains("the report cannot be written"), "{err}");
+    assert!(err.contains("the output cannot be written"), "{err}");
 }

@@ -74,6 +74,20 @@ pub enum Lifter {
 }
 
 impl Blocker {
+    /// Every name, in the order of an answer.
+    pub const NAMES: [&'static str; 10] = [
+        "retained",
+        "unscoped",
+        "pinned",
+        "waiting for shard",
+        "in flight",
+        "in doubt",
+        "collectable",
+        "collecting",
+        "quarantined",
+        "lost",
+    ];
+
     /// The blocker's name.
     #[must_use]
     pub const fn name(&self) -> &'static str {
@@ -130,6 +144,19 @@ impl Blocker {
                 &[Lifter::Collector]
             }
             Self::Lost => &[],
+        }
+    }
+}
+
+impl Lifter {
+    /// The lifter's name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Policy => "policy",
+            Self::Owner => "owner",
+            Self::Collector => "collector",
+            Self::Operator => "operator",
         }
     }
 }
@@ -211,8 +238,7 @@ impl Catalog {
             if !row.is_save() {
                 blockers.push(Blocker::InFlight { pin, shard: None });
             }
-            let stale = row.is_unsettled() && !self.table.lives[row.life].is_live();
-            if row.is_doubted() || stale {
+            if self.table.is_in_doubt(next) {
                 blockers.push(Blocker::InDoubt { pin });
             }
             next = row.of_checkpoint.next;

@@ -59,7 +59,7 @@ pub(super) struct Chain {
     /// None before the first file.
     epoch: Option<Epoch>,
     /// The snapshot's position and size.
-    base: Option<(u64, u64)>,
+    pub(super) base: Option<(u64, u64)>,
     /// The number of the record that must come next; none before the first segment.
     next_sequence: Option<u64>,
     /// The bad frame that the last segment ended in.

@@ -145,6 +145,46 @@ impl JournalError {
             | Self::Io { .. } => false,
         }
     }
+
+    /// The file or folder that it is about.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        match self {
+            Self::AlreadyExists { dir } | Self::Missing { dir } => dir,
+            Self::Lacking { folder, .. } => folder,
+            Self::Locked { path }
+            | Self::Unexpected { path }
+            | Self::UnknownVersion { path, .. }
+            | Self::BadHeader { path, .. }
+            | Self::Damaged { path, .. }
+            | Self::TornInside { path, .. }
+            | Self::Foreign { path, .. }
+            | Self::BadSnapshot { path, .. }
+            | Self::BadRecord { path, .. }
+            | Self::Io { path, .. } => path,
+        }
+    }
+
+    /// Where in the file what is wrong begins, in bytes from its start; none where it is not a
+    /// place but the whole file, a record, or what is around it.
+    #[must_use]
+    pub const fn offset(&self) -> Option<u64> {
+        match self {
+            Self::UnknownVersion { offset, .. }
+            | Self::Damaged { offset, .. }
+            | Self::TornInside { offset, .. } => Some(*offset),
+            Self::BadHeader { .. } => Some(0),
+            Self::AlreadyExists { .. }
+            | Self::Missing { .. }
+            | Self::Lacking { .. }
+            | Self::Locked { .. }
+            | Self::Unexpected { .. }
+            | Self::Foreign { .. }
+            | Self::BadSnapshot { .. }
+            | Self::BadRecord { .. }
+            | Self::Io { .. } => None,
+        }
+    }
 }
 
 /// Why a frame was not made durable.

@@ -11,8 +11,8 @@
 //!             *.tmp                           what is being made, or what a crash left of it
 //! ```
 //!
-//! The bytes are those of [`pinfold_core::journal`]. [`SegmentLog`] writes; [`read()`] looks on
-//! from beside. Nothing outside knows that a journal is files.
+//! The bytes are those of [`pinfold_core::journal`]. [`SegmentLog`] writes; [`read()`], [`records`]
+//! and [`verify`] look on from beside. Nothing outside knows that a journal is files.
 
 mod chain;
 mod error;
@@ -23,11 +23,13 @@ mod segment;
 mod snapshots;
 #[cfg(test)]
 mod tests;
+mod verify;
 
 pub use error::{AppendError, JournalError};
 pub use log::{Recovered, SegmentLog};
-pub use read::{Reading, SegmentReading, Torn, read, records};
+pub use read::{Reading, SegmentReading, Shown, Torn, read, records};
 pub use snapshots::SnapshotReport;
+pub use verify::{FileReading, Holding, Verification, Whole, verify};
 
 use segment::OpenSegment;
 

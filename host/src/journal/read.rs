@@ -4,6 +4,7 @@
 //! never shows what is not durable: all frames but the last are, because none is written before the
 //! one in front of it is synced; and the last is synced here before it is shown.
 
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
@@ -14,11 +15,12 @@ use pinfold_core::id::Epoch;
 use pinfold_core::journal::record::BadFrame;
 use pinfold_core::replay::{RecoverError, decode_event};
 
-use super::chain::{self, Followed};
+use super::chain::{self, Chain, Followed};
 use super::error::{JournalError, io_at};
-use super::place::Place;
+use super::place::{Contents, Place};
 use super::segment::{Segment, offset};
-use crate::disk::{Disk, SystemDisk};
+use crate::disk::SystemDisk;
+use crate::folder::is_absence;
 
 /// How often a journal that moves under the reader is read again.
 const TRIES: u32 = 10;
@@ -56,6 +58,18 @@ pub struct SegmentReading {
     pub length_bytes: u64,
 }
 
+impl SegmentReading {
+    pub(super) fn of(segment: &Segment) -> Self {
+        Self {
+            path: segment.path.clone(),
+            first_sequence: segment.first_sequence,
+            next_sequence: segment.next_sequence,
+            used_bytes: offset(segment.good),
+            length_bytes: segment.length_bytes(),
+        }
+    }
+}
+
 /// A torn tail: nobody was told that it is durable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Torn {
@@ -69,74 +83,94 @@ pub struct Torn {
     pub why: BadFrame,
 }
 
+/// What [`records`] shows, in order.
+#[derive(Debug)]
+pub enum Shown<'a> {
+    /// These records are gone one by one: a snapshot stands for them.
+    InSnapshot {
+        /// The first of them.
+        first: u64,
+        /// The last of them.
+        last: u64,
+    },
+    /// A record.
+    Record {
+        /// Its number.
+        sequence: u64,
+        /// What was decided.
+        event: &'a Event,
+    },
+}
+
 /// Reads the journal of a data folder, also while its owner writes it.
 ///
 /// # Errors
 /// [`JournalError`] tells what is wrong, where, and what to do about it.
 pub fn read(dir: &Path) -> Result<Reading, JournalError> {
-    read_on(Arc::new(SystemDisk), dir, &mut |_| {})
+    let place = Place::new(Arc::new(SystemDisk), dir);
+    until_it_rests(|| read_once(&place), failed_on_the_move)
 }
 
-/// Reads the journal of a data folder, and gives every record behind the snapshot as an event with
-/// its number, in order.
+/// Shows every record behind the snapshot in order, until `show` breaks off.
+///
+/// No more than one segment is held at a time. When a snapshot replaces records while they are
+/// being shown, that is shown in their place; nothing is shown twice.
 ///
 /// # Errors
-/// As for [`read()`].
-pub fn records(dir: &Path) -> Result<(Reading, Vec<(u64, Event)>), JournalError> {
-    let mut events = Vec::new();
-    let reading = read_on(Arc::new(SystemDisk), dir, &mut |segment| {
-        // A reading that begins anew shows the first segment again.
-        events.retain(|(sequence, _)| *sequence < segment.first_sequence);
-        // Each was followed already, so each can be decoded.
-        let decoded = segment.records().filter_map(|(sequence, record)| {
-            decode_event(record, sequence).ok().map(|event| (sequence, event))
-        });
-        events.extend(decoded);
-    })?;
-    events.retain(|(sequence, _)| *sequence >= reading.snapshot_records);
-    Ok((reading, events))
+/// As for [`read()`]; what is in front of the fault was shown.
+pub fn records(
+    dir: &Path,
+    show: &mut dyn FnMut(Shown<'_>) -> ControlFlow<()>,
+) -> Result<(), JournalError> {
+    let place = Place::new(Arc::new(SystemDisk), dir);
+    let mut next = 0;
+    until_it_rests(|| show_once(&place, &mut next, show), failed_on_the_move)
 }
 
-fn read_on(
-    disk: Arc<dyn Disk>,
-    dir: &Path,
-    look: &mut dyn FnMut(&Segment),
-) -> Result<Reading, JournalError> {
-    let place = Place::new(disk, dir);
-    let mut tries = 0;
-    loop {
-        tries += 1;
-        match read_once(&place, look) {
-            Err(error) if tries < TRIES && may_be_moving(&error) => thread::sleep(PAUSE),
-            read => return read,
+/// Reads again while the owner changes files under the reader.
+pub(super) fn until_it_rests<T>(mut read: impl FnMut() -> T, moves: impl Fn(&T) -> bool) -> T {
+    for _ in 1..TRIES {
+        let seen = read();
+        if !moves(&seen) {
+            return seen;
         }
+        thread::sleep(PAUSE);
     }
+    read()
 }
 
 /// A segment that was removed, or grew while it was being read, is one that an owner works on; what
 /// is damaged in earnest stays so.
-fn may_be_moving(error: &JournalError) -> bool {
+pub(super) fn may_be_moving(error: &JournalError) -> bool {
     match error {
         JournalError::Io { source, .. } => source.kind() == std::io::ErrorKind::NotFound,
         error => error.is_damage(),
     }
 }
 
-fn read_once(place: &Place, look: &mut dyn FnMut(&Segment)) -> Result<Reading, JournalError> {
-    let contents = place.contents()?;
-    if contents.is_empty() {
-        return Err(JournalError::Missing { dir: place.dir.clone() });
+fn failed_on_the_move<T>(read: &Result<T, JournalError>) -> bool {
+    read.as_ref().err().is_some_and(may_be_moving)
+}
+
+/// What lies there; it is an error when that is nothing, or the data folder a file.
+pub(super) fn contents(place: &Place) -> Result<Contents, JournalError> {
+    match place.contents() {
+        Ok(contents) if contents.is_empty() => Err(missing(place)),
+        Err(JournalError::Io { source, .. }) if is_absence(source.kind()) => Err(missing(place)),
+        contents => contents,
     }
+}
+
+/// A journal without a record never began, and counts as none.
+fn missing(place: &Place) -> JournalError {
+    JournalError::Missing { dir: place.dir.clone() }
+}
+
+pub(super) fn read_once(place: &Place) -> Result<Reading, JournalError> {
+    let contents = contents(place)?;
     let mut segments = Vec::new();
     let followed = chain::follow(place, &contents, &mut |segment| {
-        look(segment);
-        segments.push(SegmentReading {
-            path: segment.path.clone(),
-            first_sequence: segment.first_sequence,
-            next_sequence: segment.next_sequence,
-            used_bytes: offset(segment.good),
-            length_bytes: segment.length_bytes(),
-        });
+        segments.push(SegmentReading::of(segment));
     })?;
     let Followed { replay, epoch, base, last, .. } = followed;
     place.disk.sync_file(&last.path).map_err(io_at("sync", &last.path))?;
@@ -146,9 +180,44 @@ fn read_once(place: &Place, look: &mut dyn FnMut(&Segment)) -> Result<Reading, J
         bytes: last.torn_bytes(),
         why,
     });
-    let (catalog, records) = replay
-        .into_parts()
-        .map_err(|why: RecoverError| JournalError::BadRecord { path: last.path.clone(), why })?;
+    let (catalog, records) = replay.into_parts().map_err(|why| match why {
+        RecoverError::Empty => missing(place),
+        why => JournalError::BadRecord { path: last.path.clone(), why },
+    })?;
     let snapshot_records = base.map_or(0, |(position, _)| position);
     Ok(Reading { epoch, catalog, records, snapshot_records, segments, torn })
+}
+
+fn show_once(
+    place: &Place,
+    next: &mut u64,
+    show: &mut dyn FnMut(Shown<'_>) -> ControlFlow<()>,
+) -> Result<(), JournalError> {
+    let contents = contents(place)?;
+    let mut chain = Chain::begin(place, contents.base())?;
+    if let Some(last) = chain.replay.position().checked_sub(1).filter(|last| last >= next) {
+        let first = std::mem::replace(next, last + 1);
+        if show(Shown::InSnapshot { first, last }).is_break() {
+            return Ok(());
+        }
+    }
+    for first in contents.needed() {
+        let segment = Segment::read(place, *first)?;
+        chain.follow(place, &segment)?;
+        place.disk.sync_file(&segment.path).map_err(io_at("sync", &segment.path))?;
+        for (sequence, record) in segment.records() {
+            if sequence < *next {
+                continue;
+            }
+            // It was followed already, so it can be decoded.
+            let bad = |why| JournalError::BadRecord { path: segment.path.clone(), why };
+            let event = decode_event(record, sequence).map_err(bad)?;
+            *next = sequence.saturating_add(1);
+            if show(Shown::Record { sequence, event: &event }).is_break() {
+                return Ok(());
+            }
+        }
+    }
+    chain.end(place)?;
+    if *next == 0 { Err(missing(place)) } else { Ok(()) }
 }

@@ -12,7 +12,7 @@ use pinfold_core::policy::Genesis;
 use pinfold_core::replay::{Replay, decode_event, follow};
 
 use crate::observer::Observer;
-use crate::{Deletes, Step, Verb, W, limits, policy};
+use crate::{Deletes, Step, Verb, W, facts, limits, policy};
 
 type Answer = Result<Outcome, Rejection>;
 
@@ -332,6 +332,7 @@ impl World {
                 return Err(format!("{id} is retained by {retained:?}, not {observed:?}"));
             }
         }
+        facts::judge(catalog)?;
         let bytes = snapshot::encode(catalog, 7);
         let (restored, _) = snapshot::decode(&bytes).map_err(|error| error.to_string())?;
         restored.check().map_err(|broken| format!("restored: {broken}"))?;

@@ -32,6 +32,12 @@ impl Table {
         PinId { op, place: pin.place }
     }
 
+    /// Whether an unsettled pin is marked, settled `InDoubt`, or of a fenced or older incarnation.
+    pub(crate) fn is_in_doubt(&self, slot: Slot) -> bool {
+        let pin = &self.pins[slot];
+        pin.is_doubted() || (pin.is_unsettled() && !self.lives[pin.life].is_live())
+    }
+
     /// Takes a pin of an incarnation on a checkpoint: for a save with its assembly, or for a load.
     pub(crate) fn add_pin(&mut self, life: Slot, id: PinId, checkpoint: Slot, save: bool) -> Slot {
         self.leave_queue(checkpoint);

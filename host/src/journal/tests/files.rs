@@ -1,6 +1,6 @@
 //! The journal in a real folder: what is made, what is refused, and in which words.
 
-use std::fs::{self, OpenOptions};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -399,26 +399,4 @@ fn a_reader_looks_on_from_beside() {
     });
     assert_eq!(appended, history.frames.len());
     log.append(&[]).unwrap();
-}
-
-/// The events behind the snapshot, in order, each with its number.
-#[test]
-fn records_are_shown_in_order() {
-    let dir = folder();
-    let history = written(dir.path(), SMALL);
-    let (reading, events) = records(dir.path()).unwrap();
-    let numbers: Vec<u64> = events.iter().map(|(number, _)| *number).collect();
-    assert_eq!(numbers, (0..history.states.last().unwrap().0).collect::<Vec<_>>());
-    assert_eq!((reading.records, reading.snapshot_records), (numbers.len() as u64, 0));
-    assert_eq!(reading.segments.len(), files(dir.path(), ".log").len());
-    assert_eq!(reading.torn, None);
-    // A torn tail is told, and left to the owner.
-    let last = files(dir.path(), ".log").pop().unwrap();
-    let bytes = used(&last);
-    let file = OpenOptions::new().write(true).open(&last).unwrap();
-    file.set_len(bytes.len() as u64 - 2).unwrap();
-    let torn = read(dir.path()).unwrap().torn.expect("a torn tail");
-    assert_eq!(torn.path, last);
-    assert_eq!(torn.offset + torn.bytes, bytes.len() as u64 - 2);
-    assert_eq!(fs::metadata(&last).unwrap().len(), bytes.len() as u64 - 2);
 }

@@ -4,5 +4,6 @@ mod crashes;
 mod files;
 mod history;
 mod lossy;
+mod reading;
 
 use super::*;

@@ -1,0 +1,202 @@
+//! `pinfold inspect`: what a job holds.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use pinfold_host::journal;
+use pinfold_host::view::{Inspection, JobView, PinView};
+
+use pinfold_workload::unit::bytes;
+
+use crate::table::{Table, json, print};
+use crate::{Ending, Failure};
+
+/// Show what a job holds, from its data folder.
+///
+/// Reads the journal and changes nothing, also while a process has it open; what is shown is
+/// durable. A checkpoint is named by its generation.
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Arguments {
+    /// The job's data folder, which holds `journal`
+    dir: PathBuf,
+    /// Rows of a list that the tables show
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    top: u32,
+    /// Print one JSON object with everything: every conversation, owner, pin and checkpoint
+    #[arg(long)]
+    json: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  pinfold inspect ./job                  totals, policy, and the largest holders
+  pinfold inspect ./job --top 100        longer lists
+  pinfold inspect ./job --json | jq .totals
+  pinfold inspect ./job --json | jq '.checkpoints[] | select(.blockers == [\"lost\"])'
+  pinfold inspect ./job --json | jq '.pins[] | select(.in_doubt)'
+
+What each figure means: docs/operating.md. Why one checkpoint is still here: pinfold why.";
+
+pub(crate) fn run(arguments: &Arguments) -> Result<Ending, Failure> {
+    let inspection = Inspection::of(&journal::read(&arguments.dir)?);
+    let top = usize::try_from(arguments.top).unwrap_or(usize::MAX);
+    print(|out| {
+        if arguments.json {
+            return json(out, &inspection);
+        }
+        for (number, table) in tables(&inspection, top).iter().enumerate() {
+            if number > 0 {
+                writeln!(out)?;
+            }
+            table.write(out)?;
+        }
+        Ok(())
+    })?;
+    Ok(Ending::Held)
+}
+
+fn tables(inspection: &Inspection, top: usize) -> Vec<Table> {
+    let job = &inspection.job;
+    vec![
+        head(inspection),
+        policy(job),
+        totals(job),
+        blockers(job),
+        conversations(job, top),
+        owners(job, top),
+        pins("Pins", &job.pins, top),
+        in_doubt(job, top),
+        quarantined(job, top),
+    ]
+}
+
+fn head(inspection: &Inspection) -> Table {
+    let Inspection { journal, job } = inspection;
+    let mut table = Table::new(format!("Job {}", job.namespace), &["", ""]);
+    table.row(["epoch".into(), job.epoch.to_string()]);
+    table.row(["first operator".into(), job.operator.to_string()]);
+    table.row(["journal records".into(), journal.records.to_string()]);
+    table.row(["of them in the snapshot".into(), journal.snapshot_records.to_string()]);
+    if let Some(torn) = &journal.torn {
+        let what = format!("{} bytes at byte {} of {}", torn.bytes, torn.byte, torn.file);
+        table.row(["torn, or being written".into(), what]);
+    }
+    table
+}
+
+fn policy(job: &JobView) -> Table {
+    let budget = |budget: Option<u64>| budget.map_or("none".into(), bytes);
+    let mut table = Table::new("Policy", &["", ""]);
+    table.row(["turns kept per conversation".into(), job.policy.turns.to_string()]);
+    table.row(["budget of a conversation".into(), budget(job.policy.conversation_bytes)]);
+    table.row(["budget of the job".into(), budget(job.policy.job_bytes)]);
+    table.row(["quarantine by".into(), job.policy.quarantine.into()]);
+    table
+}
+
+fn totals(job: &JobView) -> Table {
+    let (totals, limits) = (&job.totals, &job.limits);
+    let mut table = Table::new("Totals", &["", "#now", "#limit"]);
+    let mut size = |name: &str, now: u64, limit: Option<u64>| {
+        table.row([name.into(), bytes(now), limit.map(bytes).unwrap_or_default()]);
+    };
+    size("bytes with a record", totals.bytes, None);
+    size("bytes retained", totals.bytes_retained, job.policy.job_bytes);
+    size("bytes pinned", totals.bytes_pinned, Some(limits.bytes_pinned));
+    size("bytes unscoped", totals.bytes_unscoped, Some(limits.bytes_unscoped));
+    size("bytes in doubt", totals.bytes_in_doubt, Some(limits.bytes_in_doubt));
+    size("bytes quarantined", totals.bytes_quarantined, Some(limits.bytes_quarantined));
+    let mut count = |name: &str, now: u64, limit: Option<u32>| {
+        let limit = limit.map(|limit| limit.to_string()).unwrap_or_default();
+        table.row([name.into(), now.to_string(), limit]);
+    };
+    count("checkpoints", totals.checkpoints, None);
+    count("collectable or collecting", totals.collectable, None);
+    count("live turns", totals.turns, None);
+    count("expired turns", totals.expired_turns, Some(limits.expired_turns));
+    count("conversations", totals.conversations, Some(limits.conversations));
+    count("owners", totals.owners, Some(limits.owners));
+    count("pins", totals.pins, Some(limits.pins));
+    table
+}
+
+fn blockers(job: &JobView) -> Table {
+    let mut table = Table::new("Why it is here", &["blocker", "#checkpoints", "#bytes"]);
+    table.rows(&job.blockers, usize::MAX, |count| {
+        [count.name.into(), count.checkpoints.to_string(), bytes(count.bytes)]
+    });
+    table
+}
+
+fn conversations(job: &JobView, top: usize) -> Table {
+    let columns = ["conversation", "#live turns", "#bytes", "#expired turns", ""];
+    let mut table = Table::new("Conversations, largest first", &columns);
+    table.rows(&job.conversations, top, |one| {
+        [
+            one.conversation.to_string(),
+            one.turns.to_string(),
+            bytes(one.bytes),
+            one.expired_turns.to_string(),
+            if one.forgotten { "forgotten".into() } else { String::new() },
+        ]
+    });
+    table
+}
+
+fn owners(job: &JobView, top: usize) -> Table {
+    let columns = ["owner", "role", "#incarnation", "#pins", "#bytes pinned", ""];
+    let mut table = Table::new("Owners, most bytes pinned first", &columns);
+    table.rows(&job.owners, top, |one| {
+        [
+            one.owner.to_string(),
+            one.role.into(),
+            one.incarnation.to_string(),
+            one.pins.to_string(),
+            bytes(one.bytes_pinned),
+            if one.fenced { "fenced".into() } else { String::new() },
+        ]
+    });
+    table
+}
+
+fn pins(title: &str, pins: &[PinView], top: usize) -> Table {
+    let columns = ["owner", "#incarnation", "#operation", "purpose", "#checkpoint", "#bytes", ""];
+    let mut table = Table::new(title, &columns);
+    table.rows(pins, top, |one| {
+        let place = match one.pin.place {
+            0 => String::new(),
+            place => format!(".{place}"),
+        };
+        [
+            one.owner.to_string(),
+            one.incarnation.to_string(),
+            format!("{}{place}", one.pin.op.sequence),
+            one.purpose.into(),
+            one.checkpoint.to_string(),
+            bytes(one.bytes),
+            if one.in_doubt { "in doubt".into() } else { String::new() },
+        ]
+    });
+    table
+}
+
+fn in_doubt(job: &JobView, top: usize) -> Table {
+    let doubted: Vec<PinView> = job.pins.iter().filter(|pin| pin.in_doubt).copied().collect();
+    pins("Pins in doubt", &doubted, top)
+}
+
+fn quarantined(job: &JobView, top: usize) -> Table {
+    let columns = ["#checkpoint", "#bytes", "#objects", "#of unknown outcome"];
+    let mut table = Table::new("Quarantined checkpoints", &columns);
+    let all: Vec<_> = job.checkpoints.iter().filter(|one| one.unknown > 0).collect();
+    table.rows(&all, top, |one| {
+        [
+            one.checkpoint.to_string(),
+            bytes(one.bytes),
+            one.objects.to_string(),
+            one.unknown.to_string(),
+        ]
+    });
+    table
+}

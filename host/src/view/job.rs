@@ -1,0 +1,287 @@
+//! A job at a glance: its figures, and everything that it holds.
+
+use std::cmp::Reverse;
+
+use pinfold_core::catalog::{
+    Blocker, Catalog, CheckpointFacts, ConversationFacts, OwnerFacts, PinFacts, Role,
+};
+use pinfold_core::id::{
+    ConversationId, EndpointId, Epoch, Generation, Incarnation, Namespace, OwnerId, PinId,
+};
+use pinfold_core::policy::{Gauges, Limits, Policy, Quarantine};
+use serde::Serialize;
+
+use super::{TornView, text};
+use crate::journal::Reading;
+
+/// A data folder's job, and how far its journal is.
+#[derive(Clone, Debug, Serialize)]
+pub struct Inspection {
+    /// The journal.
+    pub journal: JournalView,
+    /// The job.
+    #[serde(flatten)]
+    pub job: JobView,
+}
+
+/// How far a journal is.
+#[derive(Clone, Debug, Serialize)]
+pub struct JournalView {
+    /// How many records it has.
+    pub records: u64,
+    /// How many of them a snapshot stands for.
+    pub snapshot_records: u64,
+    /// The bad frame at its end, if there is one.
+    pub torn: Option<TornView>,
+}
+
+/// A job and everything that it holds.
+#[derive(Clone, Debug, Serialize)]
+pub struct JobView {
+    /// The job's namespace, the first part of every key.
+    #[serde(serialize_with = "text")]
+    pub namespace: Namespace,
+    /// The job's life, the second part of every key.
+    #[serde(serialize_with = "text")]
+    pub epoch: Epoch,
+    /// The first operator.
+    #[serde(serialize_with = "text")]
+    pub operator: OwnerId,
+    /// What stays.
+    pub policy: PolicyView,
+    /// The running sums.
+    pub totals: Gauges,
+    /// What they may be at most, among the other bounds.
+    pub limits: Limits,
+    /// How much each kind of blocker keeps, in the order of an answer of `why`.
+    pub blockers: Vec<BlockerCount>,
+    /// Every conversation that was seen, most bytes first.
+    pub conversations: Vec<ConversationView>,
+    /// Every owner, most bytes pinned first.
+    pub owners: Vec<OwnerView>,
+    /// Every live pin, by owner, incarnation and operation.
+    pub pins: Vec<PinView>,
+    /// Every checkpoint with a record, by generation.
+    pub checkpoints: Vec<CheckpointView>,
+}
+
+/// Which checkpoints stay.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct PolicyView {
+    /// N: live turns of one conversation.
+    pub turns: u32,
+    /// The budget of one conversation in bytes; none means unbounded.
+    pub conversation_bytes: Option<u64>,
+    /// The budget of the job in bytes; none means unbounded.
+    pub job_bytes: Option<u64>,
+    /// What a quarantined checkpoint bars: its `generation` or its `endpoint`.
+    pub quarantine: &'static str,
+}
+
+/// How much one kind of blocker keeps. A checkpoint with several blockers counts at each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct BlockerCount {
+    /// The blocker's name.
+    pub name: &'static str,
+    /// Checkpoints that have it.
+    pub checkpoints: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+/// A conversation.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct ConversationView {
+    /// The conversation.
+    #[serde(serialize_with = "text")]
+    pub conversation: ConversationId,
+    /// Live turns.
+    pub turns: u32,
+    /// Bytes of the checkpoints that they refer to, each once.
+    pub bytes: u64,
+    /// Expired turns whose identities are kept.
+    pub expired_turns: u32,
+    /// It is over for ever.
+    pub forgotten: bool,
+}
+
+/// An owner.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct OwnerView {
+    /// The owner.
+    #[serde(serialize_with = "text")]
+    pub owner: OwnerId,
+    /// `worker` or `operator`.
+    pub role: &'static str,
+    /// Its current incarnation; 0 before the first.
+    pub incarnation: Incarnation,
+    /// Its current incarnation is barred.
+    pub fenced: bool,
+    /// Live pins, over all its incarnations.
+    pub pins: u32,
+    /// Bytes of the checkpoints that they hold, each once.
+    pub bytes_pinned: u64,
+}
+
+/// A live pin.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct PinView {
+    /// The pin: owner, incarnation, operation and place.
+    #[serde(serialize_with = "text")]
+    pub pin: PinId,
+    /// Whose it is.
+    #[serde(serialize_with = "text")]
+    pub owner: OwnerId,
+    /// Of which registration.
+    pub incarnation: Incarnation,
+    /// `save` or `load`.
+    pub purpose: &'static str,
+    /// What it holds.
+    pub checkpoint: Generation,
+    /// The bytes that it stands for: its shards' for a save, all for a load.
+    pub bytes: u64,
+    /// The memory may still be touched.
+    pub in_doubt: bool,
+}
+
+/// A checkpoint.
+#[derive(Clone, Debug, Serialize)]
+pub struct CheckpointView {
+    /// Its generation, by which it is named.
+    pub checkpoint: Generation,
+    /// The position that it keeps.
+    #[serde(serialize_with = "text")]
+    pub endpoint: EndpointId,
+    /// How far it has come.
+    pub state: &'static str,
+    /// An object of it is gone or wrong.
+    pub lost: bool,
+    /// Its bytes, over all shards.
+    pub bytes: u64,
+    /// Its private objects, over all shards.
+    pub objects: u32,
+    /// Objects whose deletion has an unknown outcome: with any of them it is quarantined.
+    pub unknown: u32,
+    /// The names of what keeps it, each once.
+    pub blockers: Vec<&'static str>,
+}
+
+impl Inspection {
+    /// The job of a journal that was read.
+    #[must_use]
+    pub fn of(reading: &Reading) -> Self {
+        let journal = JournalView {
+            records: reading.records,
+            snapshot_records: reading.snapshot_records,
+            torn: reading.torn.as_ref().map(TornView::of),
+        };
+        Self { journal, job: JobView::of(&reading.catalog) }
+    }
+}
+
+impl JobView {
+    /// The job as a catalog has it.
+    #[must_use]
+    pub fn of(catalog: &Catalog) -> Self {
+        let job = catalog.job();
+        let checkpoints = checkpoints(catalog);
+        let mut conversations: Vec<_> = catalog.conversations().map(ConversationView::of).collect();
+        // Both sorts are stable: equals stay in first-seen order, and by id.
+        conversations.sort_by_key(|conversation| Reverse(conversation.bytes));
+        let mut owners: Vec<_> = catalog.owners().into_iter().map(OwnerView::of).collect();
+        owners.sort_by_key(|owner| Reverse(owner.bytes_pinned));
+        Self {
+            namespace: job.namespace.clone(),
+            epoch: job.epoch,
+            operator: job.operator,
+            policy: PolicyView::of(&job.policy),
+            totals: catalog.gauges(),
+            limits: job.limits,
+            blockers: count(&checkpoints),
+            conversations,
+            owners,
+            pins: pins(catalog),
+            checkpoints,
+        }
+    }
+}
+
+impl PolicyView {
+    fn of(policy: &Policy) -> Self {
+        let Policy { turns, conversation_bytes, job_bytes, quarantine } = *policy;
+        let quarantine = match quarantine {
+            Quarantine::Generation => "generation",
+            Quarantine::Endpoint => "endpoint",
+        };
+        Self { turns, conversation_bytes, job_bytes, quarantine }
+    }
+}
+
+impl ConversationView {
+    fn of(facts: ConversationFacts) -> Self {
+        let ConversationFacts { id, turns, bytes, expired_turns, forgotten } = facts;
+        Self { conversation: id, turns, bytes, expired_turns, forgotten }
+    }
+}
+
+impl OwnerView {
+    fn of(facts: OwnerFacts) -> Self {
+        let OwnerFacts { id, role, incarnation, fenced, pins, bytes_pinned } = facts;
+        Self { owner: id, role: role_name(role), incarnation, fenced, pins, bytes_pinned }
+    }
+}
+
+/// A role in one word.
+pub(super) fn role_name(role: Role) -> &'static str {
+    match role {
+        Role::Worker => "worker",
+        Role::Operator => "operator",
+    }
+}
+
+fn pins(catalog: &Catalog) -> Vec<PinView> {
+    let view = |facts: PinFacts| PinView {
+        pin: facts.id,
+        owner: facts.id.op.owner,
+        incarnation: facts.id.op.incarnation,
+        purpose: if facts.save { "save" } else { "load" },
+        checkpoint: facts.checkpoint.generation,
+        bytes: facts.bytes,
+        in_doubt: facts.in_doubt,
+    };
+    catalog.pins().into_iter().map(view).collect()
+}
+
+fn checkpoints(catalog: &Catalog) -> Vec<CheckpointView> {
+    let view = |facts: CheckpointFacts| {
+        let blockers = catalog.blockers(facts.id).map(|all| all.blockers).unwrap_or_default();
+        let mut names: Vec<_> = blockers.iter().map(|blocker| blocker.name()).collect();
+        names.dedup();
+        CheckpointView {
+            checkpoint: facts.id.generation,
+            endpoint: facts.id.endpoint,
+            state: facts.state.name(),
+            lost: facts.lost,
+            bytes: facts.bytes,
+            objects: facts.objects,
+            unknown: facts.unknown,
+            blockers: names,
+        }
+    };
+    let ids = catalog.checkpoints().into_iter();
+    ids.filter_map(|id| catalog.checkpoint(id)).map(view).collect()
+}
+
+/// What each kind of blocker keeps, where it keeps anything.
+fn count(checkpoints: &[CheckpointView]) -> Vec<BlockerCount> {
+    let with = |name: &'static str| {
+        let kept = checkpoints.iter().filter(|checkpoint| checkpoint.blockers.contains(&name));
+        let mut count = BlockerCount { name, checkpoints: 0, bytes: 0 };
+        for checkpoint in kept {
+            count.checkpoints += 1;
+            count.bytes = count.bytes.saturating_add(checkpoint.bytes);
+        }
+        count
+    };
+    Blocker::NAMES.into_iter().map(with).filter(|count| count.checkpoints > 0).collect()
+}

@@ -1,0 +1,136 @@
+//! A journal's files, and what is wrong with them.
+
+use pinfold_core::id::Epoch;
+use serde::Serialize;
+
+use super::some_text;
+use crate::journal::{FileReading, Holding, JournalError, Torn, Verification};
+
+/// What was found in a journal's folder.
+#[derive(Clone, Debug, Serialize)]
+pub struct VerificationView {
+    /// `whole`; `torn`, which an opening mends by cutting; or `damaged`.
+    pub verdict: &'static str,
+    /// The life of the job; none when an opening would be refused.
+    #[serde(serialize_with = "some_text")]
+    pub epoch: Option<Epoch>,
+    /// How many records there are; none when an opening would be refused.
+    pub records: Option<u64>,
+    /// How many of them a snapshot stands for.
+    pub snapshot_records: Option<u64>,
+    /// What an opening would cut.
+    pub torn: Option<TornView>,
+    /// What is damaged.
+    pub damage: Vec<DamageView>,
+    /// Every file, by name.
+    pub files: Vec<FileView>,
+}
+
+/// A bad frame at the end: nobody was told that it is durable.
+#[derive(Clone, Debug, Serialize)]
+pub struct TornView {
+    /// The file.
+    pub file: String,
+    /// Where it begins, in bytes from the start of the file.
+    pub byte: u64,
+    /// How many bytes it has.
+    pub bytes: u64,
+    /// What is bad about it.
+    pub why: String,
+}
+
+/// Something that is not as it was written.
+#[derive(Clone, Debug, Serialize)]
+pub struct DamageView {
+    /// The file, or the folder that lacks one.
+    pub file: String,
+    /// Where it begins, in bytes from the start of the file; none where it is no single place.
+    pub byte: Option<u64>,
+    /// What is wrong, and what to do.
+    pub what: String,
+}
+
+/// A file.
+#[derive(Clone, Debug, Serialize)]
+pub struct FileView {
+    /// The file.
+    pub file: String,
+    /// `segment`, `snapshot`, `unfinished`, or `damaged`.
+    pub holds: &'static str,
+    /// The number of its first record; none where it holds no segment.
+    pub first_record: Option<u64>,
+    /// How many records it holds, or stands for.
+    pub records: Option<u64>,
+    /// How many bytes are in use.
+    pub used_bytes: Option<u64>,
+    /// How many bytes it has.
+    pub bytes: u64,
+    /// A newer snapshot stands for it: an opening removes it unread.
+    pub covered: bool,
+}
+
+impl VerificationView {
+    /// What was found.
+    #[must_use]
+    pub fn of(verification: &Verification) -> Self {
+        let Verification { files, whole, damage } = verification;
+        let torn = whole.as_ref().and_then(|whole| whole.torn.as_ref()).map(TornView::of);
+        let verdict = match (damage.as_slice(), &torn) {
+            ([], None) => "whole",
+            ([], Some(_)) => "torn",
+            _ => "damaged",
+        };
+        Self {
+            verdict,
+            epoch: whole.as_ref().map(|whole| whole.epoch),
+            records: whole.as_ref().map(|whole| whole.records),
+            snapshot_records: whole.as_ref().map(|whole| whole.snapshot_records),
+            torn,
+            damage: damage.iter().map(DamageView::of).collect(),
+            files: files.iter().map(FileView::of).collect(),
+        }
+    }
+}
+
+impl TornView {
+    pub(super) fn of(torn: &Torn) -> Self {
+        Self {
+            file: torn.path.display().to_string(),
+            byte: torn.offset,
+            bytes: torn.bytes,
+            why: torn.why.to_string(),
+        }
+    }
+}
+
+impl DamageView {
+    fn of(error: &JournalError) -> Self {
+        let file = error.path().display().to_string();
+        Self { file, byte: error.offset(), what: error.to_string() }
+    }
+}
+
+impl FileView {
+    fn of(file: &FileReading) -> Self {
+        let (holds, first_record, records, used_bytes) = match file.holds {
+            Holding::Segment { first_sequence, next_sequence, used_bytes } => {
+                let records = next_sequence.saturating_sub(first_sequence);
+                ("segment", Some(first_sequence), Some(records), Some(used_bytes))
+            }
+            Holding::Snapshot { records } => {
+                ("snapshot", None, Some(records), Some(file.length_bytes))
+            }
+            Holding::Unfinished => ("unfinished", None, None, None),
+            Holding::Damaged => ("damaged", None, None, None),
+        };
+        Self {
+            file: file.path.display().to_string(),
+            holds,
+            first_record,
+            records,
+            used_bytes,
+            bytes: file.length_bytes,
+            covered: file.covered,
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! "Why is this still here?": what keeps one checkpoint, in words.
+
+use pinfold_core::catalog::{Blocker, Catalog, CheckpointFacts, Fate};
+use pinfold_core::id::{
+    ConversationId, EndpointId, Generation, Incarnation, ObjectId, OwnerId, PinId, ShardIndex,
+    TurnId,
+};
+use pinfold_core::outcome::TurnKey;
+use serde::Serialize;
+
+use super::{counted, objects_in_words, some_text, text, texts};
+
+/// What keeps a checkpoint, or that nothing is left of it.
+#[derive(Clone, Debug, Serialize)]
+pub struct WhyView {
+    /// Its generation.
+    pub checkpoint: Generation,
+    /// How far it has come; `collected` when it has no record any more.
+    pub state: &'static str,
+    /// The position that it keeps; none without a record.
+    #[serde(serialize_with = "some_text")]
+    pub endpoint: Option<EndpointId>,
+    /// Its bytes, over all shards; 0 without a record.
+    pub bytes: u64,
+    /// Its private objects, over all shards; 0 without a record.
+    pub objects: u32,
+    /// Everything that keeps it, in the protocol's order.
+    pub blockers: Vec<BlockerView>,
+}
+
+/// One reason why a checkpoint is still here.
+#[derive(Clone, Debug, Serialize)]
+pub struct BlockerView {
+    /// The blocker's name.
+    pub name: &'static str,
+    /// What it is, for a person.
+    pub what: String,
+    /// Who may lift it, the usual one first.
+    pub who: Vec<&'static str>,
+    /// How it is lifted.
+    pub how: &'static str,
+    /// Which things it names.
+    #[serde(flatten)]
+    pub names: Names,
+}
+
+/// What a blocker names: each kind of blocker has its own.
+#[derive(Clone, Debug, Serialize)]
+#[serde(untagged)]
+pub enum Names {
+    /// Nothing beside the checkpoint.
+    Nothing {},
+    /// A turn.
+    Turn {
+        /// Its conversation.
+        #[serde(serialize_with = "text")]
+        conversation: ConversationId,
+        /// The turn in it.
+        #[serde(serialize_with = "text")]
+        turn: TurnId,
+    },
+    /// A pin.
+    Pin {
+        /// The pin.
+        #[serde(serialize_with = "text")]
+        pin: PinId,
+        /// Whose it is.
+        #[serde(serialize_with = "text")]
+        owner: OwnerId,
+        /// Of which registration.
+        incarnation: Incarnation,
+        /// The shard that has not been settled, where it is one.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        shard: Option<ShardIndex>,
+    },
+    /// A shard.
+    Shard {
+        /// The shard.
+        shard: ShardIndex,
+    },
+    /// Objects, as shard/index.
+    Objects {
+        /// How many objects of the checkpoint are not gone.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        left: Option<u32>,
+        /// Those whose last delete was refused, or whose deletion has an unknown outcome.
+        #[serde(serialize_with = "texts")]
+        objects: Vec<ObjectId>,
+    },
+}
+
+/// No checkpoint has this generation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "checkpoint {generation} was never minted: generations count from 1, and the last one so far \
+     is {last}"
+)]
+pub struct NeverMinted {
+    /// What was asked for.
+    pub generation: Generation,
+    /// The last one that was minted; 0 before the first.
+    pub last: Generation,
+}
+
+impl WhyView {
+    /// What keeps the checkpoint of a generation.
+    ///
+    /// # Errors
+    /// [`NeverMinted`], which is another answer than that it has no record any more.
+    pub fn of(catalog: &Catalog, generation: Generation) -> Result<Self, NeverMinted> {
+        let id = match catalog.fate(generation) {
+            Fate::NeverMinted => {
+                return Err(NeverMinted { generation, last: catalog.last_generation() });
+            }
+            Fate::Collected => None,
+            Fate::Counted(id) => Some(id),
+        };
+        let facts = id.and_then(|id| Some((catalog.checkpoint(id)?, catalog.blockers(id)?)));
+        Ok(match facts {
+            None => Self {
+                checkpoint: generation,
+                state: "collected",
+                endpoint: None,
+                bytes: 0,
+                objects: 0,
+                blockers: Vec::new(),
+            },
+            Some((facts, all)) => Self {
+                checkpoint: generation,
+                state: facts.state.name(),
+                endpoint: Some(facts.id.endpoint),
+                bytes: facts.bytes,
+                objects: facts.objects,
+                blockers: all.blockers.iter().map(|one| BlockerView::of(one, &facts)).collect(),
+            },
+        })
+    }
+}
+
+impl BlockerView {
+    fn of(blocker: &Blocker, facts: &CheckpointFacts) -> Self {
+        Self {
+            name: blocker.name(),
+            what: what(blocker, facts),
+            who: blocker.lifters().iter().map(|lifter| lifter.name()).collect(),
+            how: blocker.lift(),
+            names: Names::of(blocker),
+        }
+    }
+}
+
+impl Names {
+    fn of(blocker: &Blocker) -> Self {
+        let pin = |pin: PinId, shard| Self::Pin {
+            pin,
+            owner: pin.op.owner,
+            incarnation: pin.op.incarnation,
+            shard,
+        };
+        match blocker {
+            Blocker::Retained { turn: TurnKey { conversation, turn } } => {
+                Self::Turn { conversation: *conversation, turn: *turn }
+            }
+            Blocker::Pinned { pin: id, .. } | Blocker::InDoubt { pin: id } => pin(*id, None),
+            Blocker::InFlight { pin: id, shard } => pin(*id, *shard),
+            Blocker::WaitingForShard { shard } => Self::Shard { shard: *shard },
+            Blocker::Collecting { left, refused } => {
+                Self::Objects { left: Some(*left), objects: refused.clone() }
+            }
+            Blocker::Quarantined { objects } => {
+                Self::Objects { left: None, objects: objects.clone() }
+            }
+            Blocker::Unscoped | Blocker::Collectable | Blocker::Lost => Self::Nothing {},
+        }
+    }
+}
+
+/// A blocker in words.
+fn what(blocker: &Blocker, facts: &CheckpointFacts) -> String {
+    match blocker {
+        Blocker::Retained { turn: TurnKey { conversation, turn } } => {
+            format!("turn {turn} of conversation {conversation} refers to it")
+        }
+        Blocker::Unscoped => "it was published without a conversation".into(),
+        Blocker::Pinned { pin, save } => {
+            let purpose = if *save { "save" } else { "load" };
+            let (owner, incarnation) = (pin.op.owner, pin.op.incarnation);
+            format!("a {purpose} of owner {owner}, incarnation {incarnation}, holds it: pin {pin}")
+        }
+        Blocker::WaitingForShard { shard } => format!("no rank has claimed shard {shard} yet"),
+        Blocker::InFlight { pin, shard: Some(shard) } => {
+            format!("the save of shard {shard} has not been settled: pin {pin}")
+        }
+        Blocker::InFlight { pin, shard: None } => {
+            format!("the load has not been settled: pin {pin}")
+        }
+        Blocker::InDoubt { pin } => format!("the memory may still be touched: pin {pin}"),
+        Blocker::Collectable => "nothing holds it: Collect takes it in its turn".into(),
+        Blocker::Collecting { left, refused } => {
+            let left = format!("{left} of {} not gone yet", counted(facts.objects, "object"));
+            match refused.as_slice() {
+                [] => left,
+                refused => format!("{left}; refused: {}", objects_in_words(refused)),
+            }
+        }
+        Blocker::Quarantined { objects } => {
+            let number = counted(objects.len() as u64, "object");
+            format!("the deletion of {number} may still happen: {}", objects_in_words(objects))
+        }
+        Blocker::Lost => "an object is gone or wrong, so it is never served again".into(),
+    }
+}

@@ -34,7 +34,7 @@ pub struct Node {
     snapshots: Arc<Mutex<SnapshotReport>>,
 }
 
-/// The effects of a node, in the order in which they became durable.
+/// The effects of a node, in the order in which they became durable; they end with the node.
 pub type Effects = Receiver<Effect>;
 
 /// What recovery found and cost.
@@ -318,6 +318,18 @@ mod tests {
         assert_eq!(client.call(register("w1")).unwrap(), registered);
         assert_eq!(client.call(collect()).unwrap(), first);
         assert_eq!(client.call(Request::Query(Query::Job)).unwrap(), Reply::Job(genesis()));
+    }
+
+    /// Whoever waits for effects is told that the node ended, though a client is still there.
+    #[test]
+    fn effects_end_with_the_node() {
+        let dir = tempfile::tempdir().unwrap();
+        let (node, effects) = Node::create(dir.path(), genesis()).unwrap();
+        let client = node.client().unwrap();
+        node.stop().unwrap();
+        let ended = effects.recv_timeout(Duration::from_secs(30));
+        assert_eq!(ended, Err(std::sync::mpsc::RecvTimeoutError::Disconnected));
+        assert_eq!(client.call(register("w1")), Err(Gone));
     }
 
     /// Many clients at once share syncs, and each gets its own answer.

@@ -30,7 +30,8 @@ pub(super) struct State {
     pub(super) stats: NodeStats,
     pub(super) looks: VecDeque<Look>,
     pub(super) life: Life,
-    effects: Sender<Effect>,
+    /// None once the node ended: then whoever waits for effects is told.
+    effects: Option<Sender<Effect>>,
     waiting: BTreeMap<Ticket, Arc<Answer>>,
     next_ticket: u64,
     /// The committer waits, and must be woken for work.
@@ -107,7 +108,7 @@ impl Shared {
             stats: NodeStats::default(),
             looks: VecDeque::new(),
             life: Life::Runs,
-            effects,
+            effects: Some(effects),
             waiting: BTreeMap::new(),
             next_ticket: 0,
             idle: false,
@@ -196,6 +197,7 @@ impl Shared {
                 state.life = Life::Ended;
             }
             state.looks.clear();
+            state.effects = None;
             let waiting = mem::take(&mut state.waiting);
             Replies(waiting.into_values().map(|answer| (answer, None)).collect())
         };
@@ -228,7 +230,7 @@ impl State {
             match output {
                 Output::Effect(effect) => {
                     // Without a collector the work stays in the queue and is handed out again.
-                    let _ = self.effects.send(effect);
+                    let _ = self.effects.as_ref().map(|effects| effects.send(effect));
                 }
                 Output::Reply(ticket, reply) => {
                     self.stats.requests += 1;

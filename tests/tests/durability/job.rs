@@ -18,8 +18,11 @@ pub(crate) const W: u32 = 8;
 /// N: how many turns of a conversation stay.
 pub(crate) const TURNS: usize = 2;
 /// Sizes at which a short test has many segments and snapshots.
-pub(crate) const SMALL: JournalOptions =
-    JournalOptions { first_segment_bytes: 4 << 10, segment_bytes: 16 << 10, snapshot_bytes: 8 << 10 };
+pub(crate) const SMALL: JournalOptions = JournalOptions {
+    first_segment_bytes: 4 << 10,
+    segment_bytes: 16 << 10,
+    snapshot_bytes: 8 << 10,
+};
 
 pub(crate) fn genesis(epoch: &str) -> Genesis {
     Genesis {
@@ -61,12 +64,12 @@ pub(crate) fn turn(conversation: u64, turn: u64) -> TurnKey {
 
 /// Whoever takes a request to a node and brings its answer; none when the node is gone.
 pub(crate) trait Calls {
-    fn call(&mut self, ask: Ask) -> Option<Answer>;
+    fn answer_to(&mut self, ask: Ask) -> Option<Answer>;
 }
 
 impl Calls for NodeClient {
-    fn call(&mut self, ask: Ask) -> Option<Answer> {
-        match NodeClient::call(self, ask.request()) {
+    fn answer_to(&mut self, ask: Ask) -> Option<Answer> {
+        match self.call(ask.request()) {
             Ok(Reply::Command(answer)) => Some(answer),
             Ok(other) => panic!("a command was answered with {other:?}"),
             Err(_) => None,
@@ -78,7 +81,6 @@ impl Calls for NodeClient {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Owner {
     id: OwnerId,
-    role: Role,
     incarnation: Incarnation,
     sequence: u64,
 }
@@ -86,22 +88,11 @@ pub(crate) struct Owner {
 impl Owner {
     /// A worker of this name, registered.
     pub(crate) fn worker(name: &str, node: &mut impl Calls) -> Self {
-        Self::register(OwnerId::of_name(name), Role::Worker, node)
-    }
-
-    /// The job's operator, registered.
-    pub(crate) fn operator(node: &mut impl Calls) -> Self {
-        Self::register(OwnerId::of_name("operator"), Role::Operator, node)
-    }
-
-    fn register(id: OwnerId, role: Role, node: &mut impl Calls) -> Self {
-        let start = StartId::of_name("the first");
-        let ask = Ask::Register { owner: id, role, after: Incarnation(0), start };
-        match node.call(ask) {
-            Some(Ok(Outcome::Registered { incarnation })) => {
-                Self { id, role, incarnation, sequence: 0 }
-            }
-            other => panic!("{role:?} is not registered: {other:?}"),
+        let (id, start) = (OwnerId::of_name(name), StartId::of_name("the first"));
+        let (role, after) = (Role::Worker, Incarnation(0));
+        match node.answer_to(Ask::Register { owner: id, role, after, start }) {
+            Some(Ok(Outcome::Registered { incarnation })) => Self { id, incarnation, sequence: 0 },
+            other => panic!("{name} is not registered: {other:?}"),
         }
     }
 
@@ -115,7 +106,7 @@ impl Owner {
     /// Asks, and is answered.
     pub(crate) fn ask(&mut self, verb: Verb, node: &mut impl Calls) -> Answer {
         let ask = self.next(verb);
-        node.call(ask.clone()).unwrap_or_else(|| panic!("the node is gone: {ask:?}"))
+        node.answer_to(ask.clone()).unwrap_or_else(|| panic!("the node is gone: {ask:?}"))
     }
 
     /// Prepares a position and settles it with success; its pin stays.

@@ -95,7 +95,8 @@ impl Judge {
         }
         let mut sent_last = 0;
         for (number, event) in &events {
-            let sent = self.judge_event(*number, event).map_err(|why| format!("{why}: {event:?}"))?;
+            let sent =
+                self.judge_event(*number, event).map_err(|why| format!("{why}: {event:?}"))?;
             if let Some((sent, answered)) = sent {
                 if answered < sent_last {
                     return Err(format!("record {number} was answered before one in front of it"));
@@ -198,24 +199,26 @@ fn is_of(change: &Change, op: OpId, verb: &Verb) -> bool {
         (Change::Settled { pin, .. }, Verb::Settle { pin: asked, .. })
         | (Change::Released { pin }, Verb::Release { pin: asked }) => pin == asked,
         (Change::Published { turn, .. }, Verb::Publish { turn: asked, .. }) => turn == asked,
-        (Change::Lost { checkpoint, object, .. }, Verb::Lost { checkpoint: asked, object: what }) => {
-            checkpoint == asked && object == what
-        }
+        (
+            Change::Lost { checkpoint, object, .. },
+            Verb::Lost { checkpoint: asked, object: what },
+        ) => checkpoint == asked && object == what,
         (Change::Doubted { pin, doubtful }, Verb::Doubt { pin: asked, doubtful: what }) => {
             pin == asked && doubtful == what
         }
         (Change::Collected { .. }, Verb::Collect { .. }) => true,
-        (Change::Deleted { checkpoint, outcomes }, Verb::Deleted { checkpoint: asked, outcomes: what }) => {
-            checkpoint == asked && outcomes == what
-        }
-        (Change::Configured { policy, .. }, Verb::Configure { policy: asked, .. }) => policy == asked,
+        (
+            Change::Deleted { checkpoint, outcomes },
+            Verb::Deleted { checkpoint: asked, outcomes: what },
+        ) => checkpoint == asked && outcomes == what,
         (Change::Forgotten { conversation }, Verb::Forget { conversation: asked }) => {
             conversation == asked
         }
         (Change::Dropped { checkpoint }, Verb::Drop { checkpoint: asked }) => checkpoint == asked,
-        (Change::Fenced { owner, incarnation }, Verb::Fence { owner: asked, incarnation: what }) => {
-            owner == asked && incarnation == what && op.owner == OwnerId::of_name("operator")
-        }
+        (
+            Change::Fenced { owner, incarnation },
+            Verb::Fence { owner: asked, incarnation: what },
+        ) => owner == asked && incarnation == what && op.owner == OwnerId::of_name("operator"),
         _ => false,
     }
 }
@@ -252,7 +255,6 @@ fn gives(change: &Change, op: OpId, answer: &Answer) -> bool {
             *answer == Outcome::Collected { objects, more: *more }
         }
         (Change::Deleted { .. }, Ok(answer)) => matches!(answer, Outcome::Deleted { .. }),
-        (Change::Configured { .. }, Ok(answer)) => *answer == Outcome::Configured,
         (Change::Forgotten { .. }, Ok(answer)) => *answer == Outcome::Forgotten,
         (Change::Dropped { .. }, Ok(answer)) => *answer == Outcome::Dropped,
         (Change::Fenced { .. }, Ok(answer)) => matches!(answer, Outcome::Fenced { .. }),

@@ -10,23 +10,20 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::judge::{self, Judge};
-use crate::load::{Client, Draws, Shared};
+use crate::life::Life;
 use crate::process::Process;
-use crate::wire::{Ask, Told};
+use crate::wire::Told;
 
-const CLIENTS: u8 = 5;
 /// A folder's life, in kills.
 const KILLS_PER_FOLDER: u32 = 30;
 /// How long a node may run before it is killed.
 const LOAD_MICROS: u32 = 120_000;
-/// How long follow-ups may take.
-const PATIENCE: Duration = Duration::from_secs(30);
 
 /// What happened, so that a run that tries nothing is seen.
 #[derive(Debug, Default)]
 struct Happened {
-    kills_before_it_opened: u32,
+    kills_of_recoveries: u32,
+    kills_at_rest: u32,
     kills_under_load: u32,
     acknowledged: usize,
     under_way: usize,
@@ -34,6 +31,8 @@ struct Happened {
     rolls: u64,
     records: u64,
     half_made: u32,
+    /// How long the last start took that was not killed.
+    opening_micros: u32,
 }
 
 fn number_of(variable: &str, otherwise: u64) -> u64 {
@@ -51,180 +50,68 @@ fn nothing_acknowledged_is_lost_by_a_kill() {
         let dir = tempfile::tempdir().unwrap();
         let mut life = Life::new(dir.path(), seed.wrapping_add(u64::from(folder)));
         for kill in 0..KILLS_PER_FOLDER {
-            let lived = life.live(&mut happened);
+            let lived = live(&mut life, dir.path(), &mut happened);
             lived.unwrap_or_else(|why| panic!("seed {seed}, folder {folder}, kill {kill}: {why}"));
         }
-        let ended = life.end(&mut happened);
+        let ended = end(&mut life, dir.path(), &mut happened);
         ended.unwrap_or_else(|why| panic!("seed {seed}, folder {folder}, at the end: {why}"));
     }
     eprintln!("{happened:?}");
-    assert!(happened.kills_before_it_opened * 10 > kills, "too few recoveries are killed");
+    assert!(happened.kills_of_recoveries * 10 > kills, "too few recoveries are killed");
     assert!(happened.kills_under_load * 2 > kills, "too few nodes are killed under load");
-    assert!(happened.acknowledged as u32 > kills * 10, "too little is asked");
-    assert!(happened.under_way as u32 > kills, "too little is under way");
+    assert!(happened.acknowledged > 10 * kills as usize, "too little is asked");
+    assert!(happened.under_way > kills as usize, "too little is under way");
     assert!(happened.rolls > 0 && happened.snapshots > 0, "the journal is too small");
+    assert!(happened.half_made > 0, "no kill hits a segment or a snapshot that is being made");
 }
 
-/// One folder's life.
-struct Life<'a> {
-    dir: &'a Path,
-    draws: Draws,
-    clients: Vec<Client>,
-    shared: Shared,
-    judge: Judge,
-}
-
-impl<'a> Life<'a> {
-    fn new(dir: &'a Path, seed: u64) -> Self {
-        Self {
-            dir,
-            draws: Draws::new(seed),
-            clients: (0..CLIENTS).map(|number| Client::new(number, seed)).collect(),
-            shared: Shared::default(),
-            judge: Judge::default(),
+/// From one start of a node to its kill, and what must be true then.
+fn live(life: &mut Life<'_>, dir: &Path, happened: &mut Happened) -> Result<(), String> {
+    let mut node = Process::node(dir);
+    node.starts();
+    let starts = Instant::now();
+    if life.draws.below(3) == 0 {
+        thread::sleep(Duration::from_micros(u64::from(life.draws.below(happened.opening_micros))));
+        match &node.kill()[..] {
+            [] => happened.kills_of_recoveries += 1,
+            [Told::Opened { .. }] => happened.kills_at_rest += 1,
+            told => return Err(format!("a node that nobody asked said {told:?}")),
         }
-    }
-
-    /// From one start of a node to its kill, and what must be true then.
-    fn live(&mut self, happened: &mut Happened) -> Result<(), String> {
-        let mut node = Process::node(self.dir);
-        if self.draws.below(4) == 0 {
-            // A start takes some milliseconds, most of them before the journal is touched.
-            thread::sleep(Duration::from_micros(u64::from(self.draws.below(40_000))));
-            for told in node.kill() {
-                match told {
-                    Told::Opened { .. } => happened.kills_under_load += 1,
-                    other => return Err(format!("a node that nobody asked said {other:?}")),
-                }
-            }
-            happened.kills_before_it_opened += 1;
-        } else {
-            node.opened().map_err(|why| format!("not opened: {why}"))?;
-            self.resume(&mut node)?;
-            if self.draws.below(4) == 0 {
-                self.judge_at_rest(&mut node)?;
-            }
-            let until = Duration::from_micros(u64::from(self.draws.below(LOAD_MICROS)));
-            self.load(&mut node, Instant::now() + until)?;
-            for told in node.kill() {
-                self.hear(told)?;
-            }
-            happened.kills_under_load += 1;
-        }
-        happened.under_way += self.clients.iter().filter(|it| it.under_way.is_some()).count();
-        happened.half_made += u32::from(is_half_made(self.dir));
-        if judge::exists(self.dir) {
-            self.judge.judge(self.dir, &self.clients).map(drop)
-        } else if self.judge.acknowledged() == 0 {
-            Ok(())
-        } else {
-            Err("the journal is gone".into())
-        }
-    }
-
-    /// Once more with a node that lives on.
-    fn end(&mut self, happened: &mut Happened) -> Result<(), String> {
-        let mut node = Process::node(self.dir);
+    } else {
         node.opened().map_err(|why| format!("not opened: {why}"))?;
-        self.resume(&mut node)?;
-        self.judge_at_rest(&mut node)?;
-        node.end();
-        self.judge.judge(self.dir, &self.clients)?;
-        happened.acknowledged += self.judge.acknowledged();
-        happened.snapshots += self.judge.snapshots;
-        happened.rolls += self.judge.rolls;
-        happened.records += self.judge.records;
-        Ok(())
+        happened.opening_micros = u32::try_from(starts.elapsed().as_micros()).unwrap_or(u32::MAX);
+        life.resume(&mut node)?;
+        if life.draws.below(4) == 0 {
+            life.judge_at_rest(&mut node)?;
+        }
+        let until = Duration::from_micros(u64::from(life.draws.below(LOAD_MICROS)));
+        life.load(&mut node, Instant::now() + until)?;
+        for told in node.kill() {
+            life.hear(told)?;
+        }
+        happened.kills_under_load += 1;
     }
+    happened.under_way += life.under_way();
+    happened.half_made += u32::from(is_half_made(dir));
+    life.judge_journal()
+}
 
-    /// Asks once more for what is under way, and for what was answered.
-    fn resume(&mut self, node: &mut Process) -> Result<(), String> {
-        for client in &self.clients {
-            if let Some(ask) = &client.under_way {
-                node.send(client.number, ask.clone());
-            }
-        }
-        while self.clients.iter().any(|client| client.under_way.is_some()) {
-            let told = node.told();
-            self.hear(told)?;
-        }
-        for client in &self.clients {
-            for (ask, first) in client.repetitions() {
-                node.send(client.number, ask.clone());
-                match node.told() {
-                    Told::Answer { answer: Some(again), .. } if again == first => {}
-                    other => return Err(format!("I14: {ask:?} gave {first:?}, now {other:?}")),
-                }
-            }
-        }
-        Ok(())
+/// Once more with a node that lives on.
+fn end(life: &mut Life<'_>, dir: &Path, happened: &mut Happened) -> Result<(), String> {
+    let mut node = Process::node(dir);
+    node.opened().map_err(|why| format!("not opened: {why}"))?;
+    life.resume(&mut node)?;
+    life.judge_at_rest(&mut node)?;
+    let said = node.end();
+    if !said.is_empty() {
+        return Err(format!("a node that had ended said {said:?}"));
     }
-
-    /// Everything is answered: once no follow-up waits, exactly the turns that must stay do.
-    fn judge_at_rest(&mut self, node: &mut Process) -> Result<(), String> {
-        let began = Instant::now();
-        let catalog = loop {
-            let catalog = self.judge.judge(self.dir, &self.clients)?;
-            if catalog.next_follow_up().is_none() {
-                break catalog;
-            }
-            if began.elapsed() > PATIENCE {
-                return Err("the follow-ups never end".into());
-            }
-        };
-        if let Some(told) = node.told_within(Duration::ZERO) {
-            return Err(format!("nobody asked for {told:?}"));
-        }
-        let expected = self.clients.iter().flat_map(Client::live_turns).collect();
-        let found = judge::retained(&catalog);
-        if found == expected {
-            return Ok(());
-        }
-        let missing: Vec<_> = expected.difference(&found).collect();
-        let extra: Vec<_> = found.difference(&expected).collect();
-        Err(format!("I6: not retained: {missing:?}; retained though expired: {extra:?}"))
-    }
-
-    fn load(&mut self, node: &mut Process, until: Instant) -> Result<(), String> {
-        for number in 0..self.clients.len() {
-            self.ask(number, node);
-        }
-        loop {
-            let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return Ok(());
-            }
-            let Some(told) = node.told_within(left) else { continue };
-            if let Some(number) = self.hear(told)? {
-                self.ask(number, node);
-            }
-        }
-    }
-
-    fn ask(&mut self, number: usize, node: &mut Process) {
-        let ask: Ask = self.clients[number].next(&mut self.shared);
-        self.judge.sends(&ask);
-        node.send(self.clients[number].number, ask);
-    }
-
-    /// Who got an answer, if somebody did.
-    fn hear(&mut self, told: Told) -> Result<Option<usize>, String> {
-        match told {
-            Told::Answer { client, answer: Some(answer) } => {
-                let number = usize::from(client);
-                let client = &mut self.clients[number];
-                let ask = client.under_way.clone().ok_or("an answer to nothing")?;
-                self.judge.answers(&ask, answer);
-                client.heard(answer, &mut self.shared)?;
-                Ok(Some(number))
-            }
-            Told::Work { checkpoint, objects } => {
-                self.shared.work.push((checkpoint, objects));
-                Ok(None)
-            }
-            other => Err(format!("unexpected: {other:?}")),
-        }
-    }
+    life.judge_journal()?;
+    happened.acknowledged += life.judge.acknowledged();
+    happened.snapshots += life.judge.snapshots;
+    happened.rolls += life.judge.rolls;
+    happened.records += life.judge.records;
+    Ok(())
 }
 
 /// Whether a kill left something under a temporary name.

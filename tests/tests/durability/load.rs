@@ -136,14 +136,18 @@ impl Client {
                 let evidence = Evidence::QuiescedSuccess;
                 Verb::Settle { pin, evidence }
             }),
-            66..72 => shared.work.pop().map(|(checkpoint, objects)| self.deleted(checkpoint, objects)),
+            66..72 => {
+                shared.work.pop().map(|(checkpoint, objects)| self.deleted(checkpoint, objects))
+            }
             72..76 => Some(Verb::Collect { limit: 1 + self.draws.below(20) }),
             76..80 => self.pin(),
-            80..82 => self.draws.one_of(&self.checkpoints).map(|checkpoint| {
-                Verb::Lost { checkpoint, object: LostObject::Shared(0) }
-            }),
-            82..84 => self.saves.last().map(|(pin, _)| {
-                Verb::Doubt { pin: *pin, doubtful: self.sequence.is_multiple_of(2) }
+            80..82 => self
+                .draws
+                .one_of(&self.checkpoints)
+                .map(|checkpoint| Verb::Lost { checkpoint, object: LostObject::Shared(0) }),
+            82..84 => self.saves.last().map(|(pin, _)| Verb::Doubt {
+                pin: *pin,
+                doubtful: self.sequence.is_multiple_of(2),
             }),
             84..86 if self.role == Role::Operator => self.end_something(),
             _ => None,
@@ -172,7 +176,8 @@ impl Client {
 
     /// Most are new, some are old, and some of those are expired.
     fn turn(&mut self) -> TurnKey {
-        let conversation = u64::from(self.number) * 1_000 + u64::from(self.draws.below(CONVERSATIONS));
+        let conversation =
+            u64::from(self.number) * 1_000 + u64::from(self.draws.below(CONVERSATIONS));
         let old = self.draws.below(4) == 0;
         let turn = if old { self.sequence.saturating_sub(20) } else { self.sequence };
         // A conversation is over some day, and another one begins.

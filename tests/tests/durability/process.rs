@@ -8,12 +8,13 @@ use std::env;
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
 use pinfold_core::engine::{Effect, Reply};
+use pinfold_core::id::{CheckpointId, ObjectId};
 use pinfold_host::file_store::{FileStore, FileStoreOptions};
 use pinfold_host::journal::SegmentLog;
 use pinfold_host::node::{Effects, Node, NodeClient, NodeError};
@@ -37,7 +38,7 @@ pub(crate) struct Process {
     input: Option<ChildStdin>,
     told: Receiver<Told>,
     /// Delete work that was handed out.
-    pub(crate) work: Vec<(pinfold_core::id::CheckpointId, Vec<pinfold_core::id::ObjectId>)>,
+    pub(crate) work: Vec<(CheckpointId, Vec<ObjectId>)>,
 }
 
 /// A command that starts this test program again, as the process that an entry below is.
@@ -47,7 +48,16 @@ fn again(program: &Path, entry: &str) -> Command {
     command
 }
 
-fn this_program() -> PathBuf {
+/// The same, under a limit on the size of files. Its signal is ignored, so that the write fails.
+fn with_small_files(blocks: u32, entry: &str) -> Command {
+    let mut command = Command::new("/bin/sh");
+    let script = "trap '' XFSZ; ulimit -f \"$1\"; shift; exec \"$@\"";
+    command.args(["-c", script, "sh", &blocks.to_string()]).arg(this_program());
+    command.args(["--exact", entry, "--ignored", "--test-threads=1"]);
+    command
+}
+
+pub(crate) fn this_program() -> PathBuf {
     env::current_exe().expect("a test program has a path")
 }
 
@@ -59,14 +69,9 @@ impl Process {
         Self::start(command)
     }
 
-    /// A node that no write may make a file larger for than so many bytes.
-    pub(crate) fn node_with_small_files(dir: &Path, blocks_of_512: u64) -> Self {
-        let mut command = Command::new("/bin/sh");
-        // Ignored, the signal leaves the write to fail.
-        let script = "trap '' XFSZ; ulimit -f \"$1\"; shift; exec \"$@\"";
-        command.args(["-c", script, "sh", &blocks_of_512.to_string()]);
-        command.arg(this_program());
-        command.args(["--exact", "process::is_a_node", "--ignored", "--test-threads=1"]);
+    /// A node that cannot make any file larger than so many blocks of 512 bytes.
+    pub(crate) fn node_with_small_files(dir: &Path, blocks: u32) -> Self {
+        let mut command = with_small_files(blocks, "process::is_a_node");
         command.env(NODE, dir);
         Self::start(command)
     }
@@ -83,9 +88,16 @@ impl Process {
 
     /// A process that puts objects of this body into the store of a folder, under the same keys as
     /// every other.
-    pub(crate) fn store(dir: &Path, body: u8) -> Self {
+    pub(crate) fn writer(dir: &Path, body: u8) -> Self {
         let mut command = again(&this_program(), "process::is_a_writer");
         command.env(STORE, dir).env(BODY, body.to_string());
+        Self::start(command)
+    }
+
+    /// One that cannot make any file larger than so many blocks of 512 bytes.
+    pub(crate) fn writer_with_small_files(dir: &Path, blocks: u32) -> Self {
+        let mut command = with_small_files(blocks, "process::is_a_writer");
+        command.env(STORE, dir).env(BODY, "1");
         Self::start(command)
     }
 
@@ -108,37 +120,60 @@ impl Process {
 
     /// What it says next, within this time; none when it says nothing, or nothing any more.
     pub(crate) fn told_within(&mut self, time: Duration) -> Option<Told> {
-        match self.told.recv_timeout(time) {
-            Ok(told) => Some(told),
-            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => None,
-        }
+        self.told.recv_timeout(time).ok()
     }
 
     pub(crate) fn told(&mut self) -> Told {
         self.told_within(PATIENCE).unwrap_or_else(|| panic!("{:?} says nothing", self.child))
     }
 
+    /// Waits until it is about to open its folder.
+    pub(crate) fn starts(&mut self) {
+        assert_eq!(self.told(), Told::Starts);
+    }
+
     /// Waits until it answers; how many bytes it cut, or why it refuses.
     pub(crate) fn opened(&mut self) -> Result<u64, String> {
-        match self.told() {
+        let told = match self.told() {
+            Told::Starts => self.told(),
+            told => told,
+        };
+        match told {
             Told::Opened { cut_bytes } => Ok(cut_bytes),
-            Told::Refused { why } => Err(why),
+            Told::Ended { why } => Err(why),
             other => panic!("first of all it said {other:?}"),
         }
     }
 
     /// Kills it with SIGKILL, and gives what it still said.
     pub(crate) fn kill(mut self) -> Vec<Told> {
+        let ended = self.child.try_wait().expect("a process of ours");
+        assert_eq!(ended, None, "it ended by itself");
         self.child.kill().expect("a process of ours may be killed");
         self.child.wait().expect("it ended");
         self.told.iter().collect()
     }
 
-    /// Lets it end in good order.
-    pub(crate) fn end(mut self) {
+    /// Lets it end in good order, and gives what it still said.
+    pub(crate) fn end(mut self) -> Vec<Told> {
         self.input = None;
         let status = self.child.wait().expect("it ended");
         assert!(status.success(), "{status}");
+        self.told.iter().collect()
+    }
+
+    /// Tells a writer to begin.
+    pub(crate) fn begin(&mut self) {
+        let input = self.input.as_mut().expect("a writer has not begun");
+        input.write_all(b"\n").expect("it waits");
+    }
+
+    /// The keys under which a writer stored something.
+    pub(crate) fn stored(&mut self) -> Vec<String> {
+        match self.told() {
+            Told::Stored { keys } => keys,
+            other => panic!("instead of keys it said {other:?}"),
+        }
     }
 }
 
@@ -151,7 +186,7 @@ impl Drop for Process {
 }
 
 impl Calls for Process {
-    fn call(&mut self, ask: Ask) -> Option<Answer> {
+    fn answer_to(&mut self, ask: Ask) -> Option<Answer> {
         self.send(0, ask);
         loop {
             match self.told() {
@@ -167,8 +202,10 @@ fn listen(reader: ChildStdout, told: &Sender<Told>) {
     let mut reader = BufReader::new(reader);
     let mut line = String::new();
     while reader.read_line(&mut line).is_ok_and(|bytes| bytes > 0) {
-        // The test may have what it wanted.
-        wire::read(&line).map(|message| told.send(message));
+        if let Some(message) = wire::read(&line) {
+            // The test may have what it wanted.
+            let _ = told.send(message);
+        }
         line.clear();
     }
 }
@@ -190,14 +227,16 @@ fn begin_a_line() {
 fn is_a_node() {
     let Some(dir) = env::var_os(NODE).map(PathBuf::from) else { return };
     begin_a_line();
+    tell(&Told::Starts);
     match open_or_begin(&dir) {
         Ok((node, effects, cut_bytes)) => {
             tell(&Told::Opened { cut_bytes });
             serve(&node, effects);
-            // One that is gone was told to every client.
-            let _ = node.stop();
+            if let Err(error) = node.stop() {
+                tell(&Told::Ended { why: error.to_string() });
+            }
         }
-        Err(error) => tell(&Told::Refused { why: error.to_string() }),
+        Err(error) => tell(&Told::Ended { why: error.to_string() }),
     }
 }
 
@@ -232,12 +271,7 @@ fn serve(node: &Node, effects: Effects) {
     });
 }
 
-fn answer_one(
-    client: u8,
-    calls: &NodeClient,
-    effects: &Mutex<Effects>,
-    asks: &Receiver<Ask>,
-) {
+fn answer_one(client: u8, calls: &NodeClient, effects: &Mutex<Effects>, asks: &Receiver<Ask>) {
     for ask in asks {
         let answer = match calls.call(ask.request()) {
             Ok(Reply::Command(answer)) => Some(answer),

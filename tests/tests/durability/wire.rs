@@ -13,7 +13,6 @@ use pinfold_core::id::{
 use pinfold_core::outcome::{
     DeleteOutcome, Evidence, Loss, LostObject, Outcome, Rejection, TurnKey,
 };
-use pinfold_core::policy::{Limits, Policy};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -41,7 +40,6 @@ pub(crate) enum Verb {
     Doubt { pin: PinId, doubtful: bool },
     Collect { limit: u32 },
     Deleted { checkpoint: CheckpointId, outcomes: Vec<(ObjectId, DeleteOutcome)> },
-    Configure { policy: Policy, limits: Limits },
     Forget { conversation: ConversationId },
     Drop { checkpoint: CheckpointId },
     Fence { owner: OwnerId, incarnation: Incarnation },
@@ -57,10 +55,12 @@ pub(crate) struct Sent {
 /// From a node's process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Told {
+    /// It is about to open its folder.
+    Starts,
     /// It answers from now on; how many bytes of a torn tail were cut.
     Opened { cut_bytes: u64 },
-    /// It cannot start, and why.
-    Refused { why: String },
+    /// It cannot start, or it ended by itself, and why.
+    Ended { why: String },
     /// The answer to a client; none when the node is gone.
     Answer { client: u8, answer: Option<Answer> },
     /// Objects to delete.
@@ -96,7 +96,6 @@ impl Verb {
             Self::Doubt { pin, doubtful } => Command::Doubt { pin, doubtful },
             Self::Collect { limit } => Command::Collect { limit },
             Self::Deleted { checkpoint, outcomes } => Command::Deleted { checkpoint, outcomes },
-            Self::Configure { policy, limits } => Command::Configure { policy, limits },
             Self::Forget { conversation } => Command::Forget { conversation },
             Self::Drop { checkpoint } => Command::Drop { checkpoint },
             Self::Fence { owner, incarnation } => Command::Fence { owner, incarnation },
@@ -122,7 +121,7 @@ pub(crate) fn read<T: DeserializeOwned>(line: &str) -> Option<T> {
 
 #[test]
 fn a_line_that_was_cut_short_is_no_message() {
-    let told = Told::Refused { why: "a reason".into() };
+    let told = Told::Ended { why: "a reason".into() };
     let mut line = Vec::new();
     write(&told, &mut line).unwrap();
     let line = String::from_utf8(line).unwrap();

@@ -1,4 +1,4 @@
-//! Disks with no room left.
+//! Disks with no room left, or that may only be read.
 //!
 //! A small file system of its own where this process may mount one; elsewhere a limit on the size
 //! of files, or a folder in the way, and then it says so.
@@ -14,7 +14,7 @@ use pinfold_core::outcome::Outcome;
 use pinfold_host::file_store::{FileStore, FileStoreOptions};
 use pinfold_host::journal::{self, JournalOptions};
 use pinfold_host::node::{Node, NodeError};
-use pinfold_host::store::{GetOutcome, ObjectStore, PutOutcome};
+use pinfold_host::store::{DeleteOutcome, GetOutcome, ObjectStore, PutOutcome};
 use tempfile::TempDir;
 
 use crate::job::{self, Owner, turn};
@@ -40,7 +40,8 @@ impl SmallDisk {
         }
         // Past the runner, which shows what a test says only when it fails.
         let what = "no file system may be mounted here: another way stands in for a full disk";
-        writeln!(io::stderr(), "durability: {what}").unwrap();
+        let mut screen = io::stderr();
+        writeln!(screen, "durability: {what}").unwrap();
         None
     }
 
@@ -257,6 +258,37 @@ fn half_objects_by_a_limit() {
     assert_eq!(writer.stored(), [""; 0]);
     assert_eq!(whole_objects(&store, 0), [""; 0]);
     assert_eq!(store.remove_leftovers().unwrap(), 0);
+}
+
+/// A file system that may only be read: the job is read and not opened, puts fail and deletes are
+/// refused; and all goes on once it may be written.
+#[test]
+fn a_disk_that_may_only_be_read_is_named() {
+    // Elsewhere the folders that forbid it stand in for it.
+    let Some(disk) = SmallDisk::mount(1 << 10) else { return };
+    let dir = disk.path();
+    let store = FileStore::create(dir, FileStoreOptions::default()).unwrap();
+    assert_eq!(store.put("job/1", &[b"x"]), PutOutcome::Stored);
+    let (node, _effects) = Node::create_with(dir, job::genesis("read"), job::SMALL).unwrap();
+    let mut client = node.client().unwrap();
+    let mut worker = Owner::worker("w", &mut client);
+    assert!(worker.publish(1, turn(1, 1), &mut client).1.is_ok());
+    node.stop().unwrap();
+
+    assert!(disk.run("mount", &["-o", "remount,ro"]));
+    let why = Node::open(dir).unwrap_err().to_string();
+    assert!(why.contains("journal/lock") && why.contains("Read-only file system"), "{why}");
+    assert_eq!(journal::read(dir).unwrap().catalog.gauges().turns, 1);
+    let store = FileStore::open(dir, FileStoreOptions::default()).unwrap();
+    assert_eq!(whole_objects(&store, 1), ["job/1"]);
+    assert!(matches!(store.put("job/2", &[b"x"]), PutOutcome::Failed(_)));
+    assert!(matches!(store.delete("job/1"), DeleteOutcome::Refused(_)));
+
+    assert!(disk.run("mount", &["-o", "remount,rw"]));
+    let (node, _effects, recovery) = Node::open(dir).unwrap();
+    assert_eq!(recovery.cut_bytes, 0);
+    node.stop().unwrap();
+    assert_eq!(whole_objects(&store, 1), ["job/1"]);
 }
 
 /// Every object of a store, each of which must have this size and be readable.

@@ -10,7 +10,12 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use pinfold_host::journal;
+
+use crate::job::{Owner, turn};
+use crate::judge;
 use crate::life::Life;
+use crate::load::Draws;
 use crate::process::Process;
 use crate::wire::Told;
 
@@ -63,6 +68,39 @@ fn nothing_acknowledged_is_lost_by_a_kill() {
     assert!(happened.under_way > kills as usize, "too little is under way");
     assert!(happened.rolls > 0 && happened.snapshots > 0, "the journal is too small");
     assert!(happened.half_made > 0, "no kill hits a segment or a snapshot that is being made");
+}
+
+/// A job that is killed while it begins is there or is none, and the next start goes on with it or
+/// begins it.
+#[test]
+fn a_job_killed_while_it_begins_is_whole_or_none() {
+    let mut draws = Draws::new(number_of("PINFOLD_SEED", 0x5eed));
+    let mut begin_micros = 1;
+    let mut there = [0, 0];
+    for kill in 0..40 {
+        let dir = tempfile::tempdir().unwrap();
+        let mut node = Process::node(dir.path());
+        node.starts();
+        thread::sleep(Duration::from_micros(u64::from(draws.below(2 * begin_micros))));
+        let said = node.kill();
+        let is_there = judge::exists(dir.path());
+        assert!(is_there || said.is_empty(), "kill {kill}: {said:?}, and there is no journal");
+        there[usize::from(is_there)] += 1;
+
+        let mut node = Process::node(dir.path());
+        node.starts();
+        let starts = Instant::now();
+        node.opened().unwrap();
+        if !is_there {
+            begin_micros = u32::try_from(starts.elapsed().as_micros()).unwrap();
+        }
+        let mut worker = Owner::worker("w", &mut node);
+        assert!(worker.publish(1, turn(1, 1), &mut node).1.is_ok());
+        node.kill();
+        let reading = journal::read(dir.path()).unwrap();
+        assert_eq!(reading.catalog.gauges().turns, 1, "kill {kill}");
+    }
+    assert!(there[0] > 0 && there[1] > 0, "without and with a journal: {there:?}");
 }
 
 /// From one start of a node to its kill, and what must be true then.

@@ -275,7 +275,8 @@ fn a_disk_that_may_only_be_read_is_named() {
     assert!(worker.publish(1, turn(1, 1), &mut client).1.is_ok());
     node.stop().unwrap();
 
-    assert!(disk.run("mount", &["-o", "remount,ro"]));
+    // A process that is just being started still holds what was open for writing.
+    wait_for("a disk at rest", || disk.run("mount", &["-o", "remount,ro"]));
     let why = Node::open(dir).unwrap_err().to_string();
     assert!(why.contains("journal/lock") && why.contains("Read-only file system"), "{why}");
     assert_eq!(journal::read(dir).unwrap().catalog.gauges().turns, 1);

@@ -102,8 +102,15 @@ impl Process {
     }
 
     fn start(mut command: Command) -> Self {
-        let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
-        let mut child = child.unwrap_or_else(|error| panic!("{command:?}: {error}"));
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = loop {
+            match command.spawn() {
+                Ok(child) => break child,
+                // A process that is just being started still holds the copy as it was written.
+                Err(error) if error.kind() == io::ErrorKind::ExecutableFileBusy => {}
+                Err(error) => panic!("{command:?}: {error}"),
+            }
+        };
         let reader = child.stdout.take().expect("a pipe");
         let (sender, told) = channel();
         thread::spawn(move || listen(reader, &sender));

@@ -35,7 +35,7 @@ struct Happened {
     snapshots: u64,
     rolls: u64,
     records: u64,
-    half_made: u32,
+    leftovers: u32,
     /// How long the last start took that was not killed.
     opening_micros: u32,
 }
@@ -67,7 +67,7 @@ fn nothing_acknowledged_is_lost_by_a_kill() {
     assert!(happened.acknowledged > 10 * kills as usize, "too little is asked");
     assert!(happened.under_way > kills as usize, "too little is under way");
     assert!(happened.rolls > 0 && happened.snapshots > 0, "the journal is too small");
-    assert!(happened.half_made > 0, "no kill hits a segment or a snapshot that is being made");
+    assert!(happened.leftovers > 0, "no kill leaves anything to clean up");
 }
 
 /// A job that is killed while it begins is there or is none, and the next start goes on with it or
@@ -130,7 +130,7 @@ fn live(life: &mut Life<'_>, dir: &Path, happened: &mut Happened) -> Result<(), 
         happened.kills_under_load += 1;
     }
     happened.under_way += life.under_way();
-    happened.half_made += u32::from(is_half_made(dir));
+    happened.leftovers += u32::from(has_leftovers(dir));
     life.judge_journal()
 }
 
@@ -152,8 +152,8 @@ fn end(life: &mut Life<'_>, dir: &Path, happened: &mut Happened) -> Result<(), S
     Ok(())
 }
 
-/// Whether a kill left something under a temporary name.
-fn is_half_made(dir: &Path) -> bool {
+/// Whether a kill left something under a temporary name: room set aside, or a half-made file.
+fn has_leftovers(dir: &Path) -> bool {
     let names = std::fs::read_dir(dir.join("journal")).into_iter().flatten().flatten();
     names.into_iter().any(|entry| entry.file_name().to_string_lossy().ends_with(".tmp"))
 }

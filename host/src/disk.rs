@@ -113,7 +113,7 @@ impl Disk for SystemDisk {
     fn lock(&self, path: &Path) -> io::Result<Option<Box<dyn Lock>>> {
         let file = OpenOptions::new().create(true).truncate(false).write(true).open(path)?;
         match file.try_lock() {
-            Ok(()) => Ok(Some(Box::new(file))),
+            Ok(()) => Ok(Some(Box::new(LockedFile(file)))),
             Err(TryLockError::WouldBlock) => Ok(None),
             Err(TryLockError::Error(error)) => Err(error),
         }
@@ -135,4 +135,36 @@ impl DiskFile for File {
     }
 }
 
-impl Lock for File {}
+/// A file that is unlocked in so many words and not by closing it alone: a process that is just
+/// being started holds a copy of every open file until its program begins, and so the lock.
+#[derive(Debug)]
+struct LockedFile(File);
+
+impl Lock for LockedFile {}
+
+impl Drop for LockedFile {
+    fn drop(&mut self) {
+        // When it fails, closing the file unlocks it.
+        let _ = self.0.unlock();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A copy of the open file, as a process that is being started has it, holds no lock.
+    #[test]
+    fn a_lock_ends_when_it_is_dropped() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("lock");
+        let file = File::create(&path).unwrap();
+        file.try_lock().unwrap();
+        let copy = file.try_clone().unwrap();
+        let lock = LockedFile(file);
+        assert!(SystemDisk.lock(&path).unwrap().is_none());
+        drop(lock);
+        assert!(SystemDisk.lock(&path).unwrap().is_some());
+        drop(copy);
+    }
+}

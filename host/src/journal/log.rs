@@ -207,11 +207,8 @@ impl SegmentLog {
     fn begin_next_segment(&mut self, frame_bytes: u64) -> Result<(), JournalError> {
         let path = self.place.temporary(NEXT);
         let needed = frame_bytes.saturating_add(offset(Header::BYTES));
-        let ready = match self.next_room.take().map(JoinHandle::join) {
-            Some(Ok(room)) => Some(room.map_err(io_at("set room aside in", &path))?),
-            // A thread that panicked made nothing.
-            Some(Err(_)) | None => None,
-        };
+        // What failed beside the work is tried anew: it has no name yet, and nothing is in it.
+        let ready = self.next_room.take().and_then(|room| room.join().ok()?.ok());
         let room = match ready.filter(|room| room.length_bytes >= needed) {
             Some(room) => room,
             None => {

@@ -128,8 +128,13 @@ impl Place {
         bytes: &[u8],
     ) -> Result<(), JournalError> {
         let mut file = self.disk.create(temporary).map_err(io_at("create", temporary))?;
-        file.write_at(0, bytes).map_err(io_at("write", temporary))?;
-        file.sync().map_err(io_at("sync", temporary))?;
+        let written = file.write_at(0, bytes).map_err(io_at("write", temporary));
+        let synced = written.and_then(|()| file.sync().map_err(io_at("sync", temporary)));
+        if let Err(error) = synced {
+            // Half of it only takes room.
+            let _ = self.disk.remove(temporary);
+            return Err(error);
+        }
         self.disk.rename(temporary, path).map_err(io_at("rename to its own name", temporary))?;
         self.disk.sync_folder(&self.folder).map_err(io_at("sync", &self.folder))
     }

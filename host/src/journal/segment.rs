@@ -156,19 +156,29 @@ pub(super) struct Room {
 
 impl Room {
     /// Writes and syncs the zeros, so that a frame's sync finds its blocks there and its length
-    /// unchanged.
+    /// unchanged. What cannot be made whole is removed: on a full disk it takes what others need.
     pub(super) fn make(place: &Place, path: &Path, length_bytes: u64) -> io::Result<Self> {
         let mut file = place.disk.create(path)?;
-        let zeros = vec![0; FILL_BYTES];
-        let mut at = 0;
-        while at < length_bytes {
-            let rest = usize::try_from(length_bytes - at).unwrap_or(FILL_BYTES).min(FILL_BYTES);
-            file.write_at(at, &zeros[..rest])?;
-            file.sync()?;
-            at += offset(rest);
+        match fill(&mut *file, length_bytes) {
+            Ok(()) => Ok(Self { file, path: path.to_path_buf(), length_bytes }),
+            Err(error) => {
+                let _ = place.disk.remove(path);
+                Err(error)
+            }
         }
-        Ok(Self { file, path: path.to_path_buf(), length_bytes })
     }
+}
+
+fn fill(file: &mut dyn DiskFile, length_bytes: u64) -> io::Result<()> {
+    let zeros = vec![0; FILL_BYTES];
+    let mut at = 0;
+    while at < length_bytes {
+        let rest = usize::try_from(length_bytes - at).unwrap_or(FILL_BYTES).min(FILL_BYTES);
+        file.write_at(at, &zeros[..rest])?;
+        file.sync()?;
+        at += offset(rest);
+    }
+    Ok(())
 }
 
 pub(super) fn offset(bytes: usize) -> u64 {

@@ -36,7 +36,7 @@ pub struct Node {
     snapshots: Arc<Mutex<SnapshotReport>>,
 }
 
-/// The effects of a node, in the order in which they became durable.
+/// The effects of a node, in the order in which they became durable; they end with the node.
 pub type Effects = Receiver<Effect>;
 
 /// What recovery found and cost.

@@ -30,7 +30,8 @@ pub(super) struct State {
     pub(super) stats: NodeStats,
     pub(super) looks: VecDeque<Look>,
     pub(super) life: Life,
-    effects: Sender<Effect>,
+    /// None once the node ended: then whoever waits for effects is told.
+    effects: Option<Sender<Effect>>,
     /// At which bell the caller of each ticket waits.
     waiting: BTreeMap<Ticket, usize>,
     next_ticket: u64,
@@ -115,7 +116,7 @@ impl Shared {
             stats: NodeStats::default(),
             looks: VecDeque::new(),
             life: Life::Runs,
-            effects,
+            effects: Some(effects),
             waiting: BTreeMap::new(),
             next_ticket: 0,
             bell: 0,
@@ -219,6 +220,7 @@ impl Shared {
             state.life = Life::Ended;
         }
         state.looks.clear();
+        state.effects = None;
         state.waiting.clear();
         drop(state);
         for bell in &self.bells {
@@ -257,7 +259,7 @@ impl State {
             match output {
                 Output::Effect(effect) => {
                     // Without a collector the work stays in the queue and is handed out again.
-                    let _ = self.effects.send(effect);
+                    let _ = self.effects.as_ref().map(|effects| effects.send(effect));
                 }
                 Output::Reply(ticket, reply) => {
                     self.stats.requests += 1;

@@ -87,6 +87,18 @@ fn a_panic_is_told() {
     node.stop().unwrap();
 }
 
+/// Whoever waits for effects is told that the node ended, though a client is still there.
+#[test]
+fn effects_end_with_the_node() {
+    let dir = tempfile::tempdir().unwrap();
+    let (node, effects) = Node::create(dir.path(), genesis()).unwrap();
+    let client = node.client().unwrap();
+    node.stop().unwrap();
+    let ended = effects.recv_timeout(Duration::from_secs(30));
+    assert_eq!(ended, Err(std::sync::mpsc::RecvTimeoutError::Disconnected));
+    assert_eq!(client.call(register("w1")), Err(Gone));
+}
+
 /// What a test journal does with a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mood {

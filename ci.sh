@@ -21,7 +21,8 @@ Usage: ./ci.sh STAGE
   deny     bans, licences and sources of dependencies (installs cargo-deny where it is missing)
   no_std   a static library with its own panic handler links pinfold-core: std cannot sneak in
   test     installs what the tests need, then cargo test --workspace; further arguments go to cargo
-  replay   replays the bundled trace in a release build, and the 12,031 requests of the
+  replay   replays the bundled trace in a release build, once more under byte budgets with crashes
+           again and again, and looks at what that leaves; and the 12,031 requests of the
            conversation trace where PINFOLD_TRACES names the folder that holds it
   all      every stage in this order, with timing, up to the first failure
 USAGE
@@ -125,6 +126,14 @@ PYTHON
 stage_replay() {
     need cc=build-essential python3=python3
     replay "at least 1"
+    local dir
+    dir=$(mktemp -d)
+    replay "at least 1" --data "$dir/job" --report "$dir/page.html" \
+        --crash-every 200 --job-bytes 16MiB --conversation-bytes 1MiB
+    run test -s "$dir/page.html"
+    run cargo run --release --locked -- journal verify "$dir/job"
+    run cargo run --release --locked -- inspect "$dir/job"
+    rm -rf "$dir"
     if [[ -n ${PINFOLD_TRACES:-} ]]; then
         replay 12031 "$PINFOLD_TRACES/mooncake_conversation_trace.jsonl"
     else

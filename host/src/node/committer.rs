@@ -43,6 +43,10 @@ impl Committer {
         loop {
             self.commit_all()?;
             let mut state = shared.lock();
+            if state.engine.is_poisoned() {
+                // By a decision that no record can hold: nothing that waits will ever be durable.
+                return Err(AppendError::Poisoned);
+            }
             if state.life.is_over() || state.life == Life::Stops && state.engine.is_idle() {
                 return Ok(());
             }

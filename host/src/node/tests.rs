@@ -273,3 +273,35 @@ fn stopping_answers_what_was_sent() {
         stopping.join().unwrap().unwrap();
     });
 }
+
+/// An engine may poison itself, here at the last sequence number, while records wait in its frame:
+/// its node ends as it does after a failed append.
+#[test]
+fn a_node_ends_with_an_engine_that_poisons_itself() {
+    let catalog = pinfold_core::catalog::Catalog::new(genesis()).unwrap();
+    let replay = pinfold_core::replay::Replay::from_snapshot(catalog, u64::MAX - 4);
+    let engine = Engine::resume(Config::default(), replay).unwrap();
+    let mood = Arc::new(Mutex::new(Mood::Keep));
+    let journal = Moody { mood: Arc::clone(&mood), frames: Arc::default() };
+    let (node, _effects) = Node::with_journal(engine, Box::new(journal)).unwrap();
+    *mood.lock().unwrap() = Mood::Wait;
+    let callers: Vec<_> = (0..6)
+        .map(|number| {
+            let client = node.client().unwrap();
+            let call = thread::spawn(move || client.call(register(&format!("w{number}"))));
+            // One frame is under way, and the next one fills until its last record has no number.
+            thread::sleep(Duration::from_millis(20));
+            call
+        })
+        .collect();
+    *mood.lock().unwrap() = Mood::Keep;
+    for caller in callers {
+        assert_eq!(caller.join().unwrap(), Err(Gone));
+    }
+    let client = node.client().unwrap();
+    let (told, ended) = channel();
+    thread::spawn(move || told.send(node.stop()));
+    let ended = ended.recv_timeout(Duration::from_secs(30)).expect("it ends");
+    assert!(matches!(ended, Err(NodeError::Append(AppendError::Poisoned))), "{ended:?}");
+    assert_eq!(client.inspect(|engine, _| engine.position()), Err(Gone));
+}

@@ -28,6 +28,9 @@ pub trait Disk: Debug + Send + Sync {
     /// Opens a file that is there for writing.
     fn open(&self, path: &Path) -> io::Result<Box<dyn DiskFile>>;
 
+    /// How many bytes a file has; nothing of it is read.
+    fn length(&self, path: &Path) -> io::Result<u64>;
+
     /// Reads a whole file.
     fn read(&self, path: &Path) -> io::Result<Vec<u8>>;
 
@@ -88,6 +91,10 @@ impl Disk for SystemDisk {
 
     fn open(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
         Ok(Box::new(OpenOptions::new().write(true).open(path)?))
+    }
+
+    fn length(&self, path: &Path) -> io::Result<u64> {
+        Ok(fs::symlink_metadata(path)?.len())
     }
 
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {

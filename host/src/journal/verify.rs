@@ -14,7 +14,7 @@ use super::place::{Contents, Place};
 use super::read::{
     Reading, SegmentReading, Torn, contents, may_be_moving, read_once, until_it_rests,
 };
-use super::segment::{Segment, offset};
+use super::segment::Segment;
 use crate::disk::SystemDisk;
 
 /// Everything that a journal's folder holds, and whether it is as it was written.
@@ -104,8 +104,8 @@ fn verify_once(place: &Place) -> Result<Verification, JournalError> {
     let mut files = segments(place, &contents, &mut damage)?;
     files.extend(snapshots(place, &contents, &mut damage)?);
     for path in &contents.leftovers {
-        let length_bytes = place.disk.read(path).map_err(io_at("read", path))?.len();
-        let (path, length_bytes) = (path.clone(), offset(length_bytes));
+        let length_bytes = place.disk.length(path).map_err(io_at("look at", path))?;
+        let path = path.clone();
         files.push(FileReading { path, length_bytes, holds: Holding::Unfinished, covered: false });
     }
     files.sort_by(|one, other| one.path.cmp(&other.path));
@@ -164,7 +164,7 @@ fn snapshots(
 }
 
 fn damaged_file(place: &Place, path: PathBuf, covered: bool) -> Result<FileReading, JournalError> {
-    let length_bytes = offset(place.disk.read(&path).map_err(io_at("read", &path))?.len());
+    let length_bytes = place.disk.length(&path).map_err(io_at("look at", &path))?;
     Ok(FileReading { path, length_bytes, holds: Holding::Damaged, covered })
 }
 

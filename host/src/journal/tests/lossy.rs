@@ -289,6 +289,10 @@ impl Disk for LossyDisk {
         })
     }
 
+    fn length(&self, path: &Path) -> io::Result<u64> {
+        self.read(path).map(|bytes| bytes.len() as u64)
+    }
+
     fn sync_file(&self, path: &Path) -> io::Result<()> {
         let mut file = self.open(path)?;
         file.sync()

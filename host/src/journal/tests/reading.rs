@@ -267,3 +267,16 @@ fn verify_tells_what_would_be_cut() {
     assert_eq!((&torn.path, torn.offset + torn.bytes), (&last, length));
     assert_eq!(fs::metadata(&last).unwrap().len(), length, "nothing was cut");
 }
+
+/// What is being made is not read, however long it is or whatever lies there under such a name.
+#[test]
+fn what_is_unfinished_is_only_measured() {
+    let (dir, _) = written(2, SMALL);
+    let (sparse, folder) = (dir.path().join("journal/next.tmp"), dir.path().join("journal/x.tmp"));
+    fs::File::create(&sparse).unwrap().set_len(1 << 40).unwrap();
+    fs::create_dir(folder).unwrap();
+    let verification = verify(dir.path()).unwrap();
+    assert!(verification.damage.is_empty() && verification.whole.is_some());
+    let found = verification.files.iter().find(|file| file.path == sparse).unwrap();
+    assert_eq!((found.length_bytes, &found.holds), (1 << 40, &Holding::Unfinished));
+}

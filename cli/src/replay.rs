@@ -185,7 +185,9 @@ fn read(arguments: &Arguments) -> Result<(Trace, String), Failure> {
     let file = File::open(path).map_err(|error| input(error.to_string()))?;
     let trace = read_trace(BufReader::new(file)).map_err(|error| input(error.to_string()))?;
     let name = Path::new(path).file_name().unwrap_or(path.as_os_str());
-    Ok((trace, name.to_string_lossy().into_owned()))
+    // A terminal obeys what a name may hold.
+    let printable = |letter: char| if letter.is_control() { '\u{fffd}' } else { letter };
+    Ok((trace, name.to_string_lossy().chars().map(printable).collect()))
 }
 
 /// An epoch is random; a seed makes it repeat, as everything else of the replay.
@@ -210,6 +212,7 @@ fn failure(error: ReplayError) -> Failure {
         | ReplayError::OutOfRange { .. }
         | ReplayError::Zero { .. }
         | ReplayError::DamagedSettings { .. }
+        | ReplayError::Prompt { .. }
         | ReplayError::Model(_) => Failure::Input(text),
         ReplayError::Node(_)
         | ReplayError::Settings { .. }

@@ -228,3 +228,20 @@ fn a_full_disk_under_the_report_is_said() {
     assert_eq!(output.status.code(), Some(3), "{err}");
     assert!(err.contains("the output cannot be written"), "{err}");
 }
+
+/// A prompt that no checkpoint can be planned for is bad input, named before anything is written.
+#[test]
+fn a_prompt_beyond_all_bounds_is_named() {
+    let scene = Scene::with(FIVE);
+    let blocks: Vec<String> = (1_000_000..2_000_000).map(|block| block.to_string()).collect();
+    let row = format!(
+        r#"{{"timestamp": 9, "input_length": 512000000, "output_length": 1, "hash_ids": [{}]}}"#,
+        blocks.join(",")
+    );
+    let trace = format!("{}{row}\n", crate::scene::mooncake(FIVE));
+    scene.write("trace.jsonl", &trace);
+    let requests = trace.lines().count();
+    let expected = [&format!("request {requests} of the trace")[..], "too large"];
+    scene.refuses("replay trace.jsonl --data job", 2, &expected);
+    assert!(!scene.path("job").exists());
+}

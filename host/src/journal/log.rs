@@ -11,7 +11,7 @@ use pinfold_core::replay::Replay;
 use super::chain::{self, Followed};
 use super::error::{AppendError, JournalError, io_at};
 use super::place::{Contents, Place};
-use super::segment::{OpenSegment, Room, Segment, offset};
+use super::segment::{MAX_SEGMENT_BYTES, OpenSegment, Room, Segment, offset};
 use super::snapshots::{Closed, Due, SnapshotReport, SnapshotThread, Snapshots};
 use super::{Journal, JournalOptions};
 use crate::disk::{Disk, Lock, SystemDisk};
@@ -89,7 +89,8 @@ impl SegmentLog {
             return Err(JournalError::AlreadyExists { dir: dir.to_path_buf() });
         }
         let path = place.temporary(NEXT);
-        let room = Room::make(&place, &path, options.first_segment_bytes);
+        let length_bytes = options.first_segment_bytes.min(MAX_SEGMENT_BYTES);
+        let room = Room::make(&place, &path, length_bytes);
         let header = Header { epoch, first_sequence: FIRST_SEQUENCE };
         let room = room.map_err(io_at("set room aside in", &path))?;
         let segment = OpenSegment::begin(&place, room, &header)?;
@@ -128,7 +129,8 @@ impl SegmentLog {
         let segment = OpenSegment::reopen(&place, &followed.last)?;
         place.sync_names()?;
         for leftover in &contents.leftovers {
-            place.remove(leftover)?;
+            // What cannot be removed only takes room.
+            let _ = place.remove(leftover);
         }
         place.remove_covered(&contents)?;
         let Followed { replay, epoch, next_sequence, base, closed_bytes, last } = followed;

@@ -31,7 +31,7 @@ pub use read::{Reading, SegmentReading, Shown, Torn, read, records};
 pub use snapshots::SnapshotReport;
 pub use verify::{FileReading, Holding, Verification, Whole, verify};
 
-use segment::OpenSegment;
+use segment::{MAX_SEGMENT_BYTES, OpenSegment};
 
 /// Where the engine's batches become durable.
 pub trait Journal: Send {
@@ -51,7 +51,7 @@ pub struct JournalOptions {
     /// What is set aside for the first segment; each further one is twice as large as the one in
     /// front of it, so that a small job stays small and a large one seldom begins another.
     pub first_segment_bytes: u64,
-    /// What is set aside at most; a frame that is larger gets a segment of its own size.
+    /// What is set aside at most, up to 1 GiB; a frame that is larger gets a segment of its own size.
     pub segment_bytes: u64,
     /// A snapshot is taken when closed segments hold so many bytes more than at the last one, or as
     /// many as the last one has, whichever is more. It bounds the time that a recovery takes.
@@ -76,6 +76,7 @@ impl Default for JournalOptions {
 impl JournalOptions {
     fn next_segment_bytes(&self, segment: &OpenSegment) -> u64 {
         let least = self.first_segment_bytes.min(self.segment_bytes);
-        segment.length_bytes.saturating_mul(2).clamp(least, self.segment_bytes)
+        let next = segment.length_bytes.saturating_mul(2).clamp(least, self.segment_bytes);
+        next.min(MAX_SEGMENT_BYTES)
     }
 }

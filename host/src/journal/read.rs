@@ -2,7 +2,9 @@
 //!
 //! Protects the owner, which may be writing: it takes no lock and leaves every byte as it is. It
 //! never shows what is not durable: all frames but the last are, because none is written before the
-//! one in front of it is synced; and the last is synced here before it is shown.
+//! one in front of it is synced; and the last is synced here before it is shown. What it cannot see
+//! is that the owner's own sync of the last one failed: then the kernel may show what the disk
+//! lacks, until the next opening writes it again.
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -23,8 +25,8 @@ use crate::disk::SystemDisk;
 use crate::folder::is_absence;
 
 /// How often a journal that moves under the reader is read again.
-const TRIES: u32 = 10;
-const PAUSE: Duration = Duration::from_millis(20);
+const TRIES: u32 = 40;
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// A journal as it was read.
 #[derive(Debug)]

@@ -17,6 +17,9 @@ use crate::disk::DiskFile;
 /// beside it does not wait long.
 const FILL_BYTES: usize = 1 << 20;
 
+/// The most bytes that a segment has; a longer file is not read. It bounds the memory of a reading.
+pub(super) const MAX_SEGMENT_BYTES: u64 = 1 << 30;
+
 /// A segment that was read and judged.
 #[derive(Debug)]
 pub(super) struct Segment {
@@ -37,6 +40,10 @@ impl Segment {
     /// Reads the segment of this name.
     pub(super) fn read(place: &Place, first_sequence: u64) -> Result<Self, JournalError> {
         let path = place.segment(first_sequence);
+        let length_bytes = place.disk.length(&path).map_err(io_at("look at", &path))?;
+        if length_bytes > MAX_SEGMENT_BYTES {
+            return Err(JournalError::Foreign { path, what: "it is longer than a segment is" });
+        }
         let bytes = place.disk.read(&path).map_err(io_at("read", &path))?;
         let segment = Self::judge(path, bytes)?;
         if segment.first_sequence == first_sequence {

@@ -154,6 +154,10 @@ pub(super) fn take(
     stop: &AtomicBool,
 ) -> Result<Option<u64>, JournalError> {
     let contents = place.contents()?;
+    if contents.needed().first().is_none_or(|first| *first >= open) {
+        // A segment without a frame gave way to another of its number.
+        return Ok(None);
+    }
     let mut chain = Chain::begin(place, contents.base())?;
     for first in contents.needed().iter().filter(|first| **first < open) {
         if stop.load(Ordering::Relaxed) {

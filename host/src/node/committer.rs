@@ -40,6 +40,7 @@ impl Committer {
     pub(super) fn run(mut self) -> Result<(), AppendError> {
         let shared = Arc::clone(&self.shared);
         let _end = End(&shared);
+        shared.is_committed_here();
         loop {
             self.commit_all()?;
             let mut state = shared.lock();

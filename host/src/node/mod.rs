@@ -254,6 +254,9 @@ impl NodeClient {
 
     /// Looks at the engine between two requests, when everything is durable.
     ///
+    /// Everybody else waits meanwhile, so a look is short. One that calls its own node gets
+    /// [`Gone`], for nobody could answer it.
+    ///
     /// # Errors
     /// [`Gone`] when the node ended.
     pub fn inspect<T: Send + 'static>(

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::Sender;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread::{self, ThreadId};
 
 use pinfold_core::engine::{Effect, Engine, Input, Output, Reply, Request, Ticket};
 use pinfold_core::id::Epoch;
@@ -22,6 +23,8 @@ pub(super) struct Shared {
     /// Callers wait for room, or for those who look.
     room: Condvar,
     bells: [Bell; 2],
+    /// The committer, which also runs those who look: it must never wait for itself.
+    committer: OnceLock<ThreadId>,
 }
 
 /// What the lock protects.
@@ -123,7 +126,18 @@ impl Shared {
             idle: false,
         };
         let (work, room) = Default::default();
-        Self { state: Mutex::new(state), work, room, bells: Default::default() }
+        let (bells, committer) = Default::default();
+        Self { state: Mutex::new(state), work, room, bells, committer }
+    }
+
+    /// This thread commits from now on.
+    pub(super) fn is_committed_here(&self) {
+        // There is one for the life of a node.
+        let _ = self.committer.set(thread::current().id());
+    }
+
+    fn refuse_the_committer(&self) -> Result<(), Gone> {
+        if self.committer.get() == Some(&thread::current().id()) { Err(Gone) } else { Ok(()) }
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, State> {
@@ -137,6 +151,7 @@ impl Shared {
 
     /// Decides a request on the caller's thread, and waits for what makes its reply durable.
     pub(super) fn call(&self, epoch: Epoch, request: Request) -> Result<Reply, Gone> {
+        self.refuse_the_committer()?;
         let (ticket, bell, replies) = {
             let mut state = self.lock();
             while state.life == Life::Runs && (state.engine.is_full() || !state.looks.is_empty()) {
@@ -175,6 +190,7 @@ impl Shared {
     }
 
     pub(super) fn look(&self, look: Look) -> Result<(), Gone> {
+        self.refuse_the_committer()?;
         let mut state = self.lock();
         if state.life != Life::Runs {
             return Err(Gone);

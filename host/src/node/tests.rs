@@ -305,3 +305,15 @@ fn a_node_ends_with_an_engine_that_poisons_itself() {
     assert!(matches!(ended, Err(NodeError::Append(AppendError::Poisoned))), "{ended:?}");
     assert_eq!(client.inspect(|engine, _| engine.position()), Err(Gone));
 }
+
+/// Who looks at the engine and calls the same node would wait for itself: it is told at once.
+#[test]
+fn a_look_that_calls_its_own_node_is_refused() {
+    let scene = scene();
+    let client = scene.node.client().unwrap();
+    let inner = client.clone();
+    let seen = client.inspect(move |_, _| (inner.call(register("w1")), inner.inspect(|_, _| ())));
+    assert_eq!(seen, Ok((Err(Gone), Err(Gone))));
+    assert!(client.call(register("w1")).is_ok());
+    scene.node.stop().unwrap();
+}

@@ -22,11 +22,11 @@ use super::{Progress, ReplayConfig, ReplayError};
 use crate::collector::{Collector, Round};
 use crate::fleet::Schedule;
 use crate::link::{Figures, Links, TraceTag, chain_values, link};
-use crate::model::Model;
+use crate::model::{Model, ModelError};
 use crate::observer::{Moment, Observer, Violation};
 use crate::report::{Depths, Tally, Timeline};
 use crate::serve::{Served, Turn, Worker};
-use crate::trace::Trace;
+use crate::trace::{Request, Trace};
 
 /// See the [module](self).
 pub(super) struct Job<'a> {
@@ -93,6 +93,7 @@ impl<'a> Job<'a> {
     pub(super) fn open(config: &'a ReplayConfig, trace: &'a Trace) -> Result<Self, ReplayError> {
         let began = Instant::now();
         let model = Model::new(trace.block_tokens, config.bytes_per_checkpoint)?;
+        check_longest(&model, trace)?;
         let dir = &config.dir;
         let options = FileStoreOptions { sync_objects: config.sync_objects };
         let mut recoveries = Vec::new();
@@ -101,9 +102,9 @@ impl<'a> Job<'a> {
             (false, true) => return Err(ReplayError::Missing { dir: dir.clone() }),
             (false, false) => {
                 let store = FileStore::create(dir, options)?;
-                // Before the journal: a job that begins has its settings, whenever it is killed.
-                write_settings(config)?;
                 let (node, effects) = Node::create(dir, genesis(config))?;
+                // Only who has the journal may say what the job's states are like.
+                write_settings(config)?;
                 (node, effects, store)
             }
             (true, true) => {
@@ -441,4 +442,20 @@ impl<'a> Job<'a> {
             None => Ok(()),
         }
     }
+}
+
+/// The longest prompt must have a manifest; then all have. Judged before anything is written.
+fn check_longest(model: &Model, trace: &Trace) -> Result<(), ReplayError> {
+    let blocks = |request: &Request| request.full_blocks(trace.block_tokens).len();
+    let Some((number, longest)) =
+        (1..).zip(&trace.requests).max_by_key(|(_, request)| blocks(request))
+    else {
+        return Ok(());
+    };
+    let chain = chain_values(TraceTag::default(), longest, trace.block_tokens);
+    if chain.is_empty() {
+        return Ok(());
+    }
+    let planned = model.manifest(&chain, chain.len()).map_err(ModelError::from);
+    planned.map(drop).map_err(|why| ReplayError::Prompt { number, why })
 }

@@ -140,6 +140,14 @@ pub enum ReplayError {
     /// The store cannot be listed.
     #[error(transparent)]
     List(#[from] ListError),
+    /// A prompt is longer than a checkpoint can be planned for.
+    #[error("request {number} of the trace cannot be planned: {why}")]
+    Prompt {
+        /// Which one, from 1.
+        number: u64,
+        /// Why not.
+        why: ModelError,
+    },
     /// The model cannot be described.
     #[error(transparent)]
     Model(#[from] ModelError),

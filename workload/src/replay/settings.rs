@@ -17,6 +17,7 @@ pub(super) const OPERATOR: &str = "operator";
 /// What a replay must know of its job beside the journal: the size of a state, which is part of
 /// what the bytes mean.
 const SETTINGS: &str = "replay.json";
+const NEW_SETTINGS: &str = "replay.json.tmp";
 
 /// Where the job's policy is another than the one that was asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,13 +124,18 @@ pub(super) fn agree(config: &ReplayConfig, job: &Genesis) -> Result<(), ReplayEr
     }
 }
 
+/// Writes them whole, for a folder whose journal this process has. A job that is killed in front of
+/// this has none, and serves states of any size: those of another size are other positions.
 pub(super) fn write_settings(config: &ReplayConfig) -> Result<(), ReplayError> {
     let settings = serde_json::json!({ "bytes_per_checkpoint": config.bytes_per_checkpoint });
-    let path = config.dir.join(SETTINGS);
-    fs::write(&path, settings.to_string()).map_err(|source| ReplayError::Settings { path, source })
+    let (path, new) = (config.dir.join(SETTINGS), config.dir.join(NEW_SETTINGS));
+    fs::write(&new, settings.to_string())
+        .and_then(|()| fs::File::open(&new)?.sync_all())
+        .and_then(|()| fs::rename(&new, &path))
+        .map_err(|source| ReplayError::Settings { path, source })
 }
 
-/// A folder without settings was not made by a replay, and is taken as it is.
+/// A folder without settings is taken as it is.
 fn check_settings(config: &ReplayConfig) -> Result<(), ReplayError> {
     let path = config.dir.join(SETTINGS);
     let text = match fs::read_to_string(&path) {

@@ -130,7 +130,8 @@ fn snapshots_replace_segments() {
     drop(log);
     let report = report.lock().unwrap().clone();
     assert_eq!(report.failure, None);
-    assert!(files(dir.path(), ".log").len() < 6);
+    let oldest = dir.path().join(format!("journal/{:020}.log", report.position));
+    assert_eq!(files(dir.path(), ".log")[0], oldest, "what it stands for is removed");
     assert_eq!(files(dir.path(), ".snapshot").len(), 1);
     assert_eq!(files(dir.path(), ".tmp"), [] as [PathBuf; 0], "nothing is left half made");
     let (log, recovered) = open(dir.path()).unwrap();

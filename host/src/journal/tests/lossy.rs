@@ -3,8 +3,8 @@
 //! Each call is a step. At the chosen step the machine stops, or the call fails; from a stop on
 //! every call fails until the machine starts again, with a state of its disk that the promises of
 //! [`Disk`] allow: each unsynced piece of a write, each unsynced length and each unsynced name is
-//! there or not, independently. After a failed sync the page cache shows what the disk lost, and
-//! no later sync brings it back.
+//! there or not, independently. After a failed sync the page cache shows what the disk lost in part,
+//! and no later sync brings it back.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -148,6 +148,12 @@ impl Platter {
         self.names.get(path).copied().ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))
     }
 
+    fn change(&mut self, inode: usize, change: Change) {
+        let inode = &mut self.inodes[inode];
+        change.apply(&mut inode.bytes);
+        inode.unsynced.push(change);
+    }
+
     fn rename(&mut self, renaming: Renaming) {
         apply(&mut self.names, &renaming);
         self.unsynced_names.push(renaming);
@@ -266,9 +272,19 @@ impl Disk for LossyDisk {
     fn create(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
         self.with(|platter| {
             platter.step()?;
-            platter.inodes.push(Inode::default());
-            let inode = platter.inodes.len() - 1;
-            platter.rename(vec![(path.to_path_buf(), Some(inode))]);
+            let inode = match platter.inode(path) {
+                // One that is there is emptied, and keeps its place.
+                Ok(inode) => {
+                    platter.change(inode, Change::Length(0));
+                    inode
+                }
+                Err(_) => {
+                    platter.inodes.push(Inode::default());
+                    let inode = platter.inodes.len() - 1;
+                    platter.rename(vec![(path.to_path_buf(), Some(inode))]);
+                    inode
+                }
+            };
             Ok(Box::new(Handle { disk: self.clone(), inode, start: platter.starts }) as _)
         })
     }
@@ -384,10 +400,15 @@ impl Handle {
             if was_stopped {
                 return stopped;
             }
-            // Any part of a write that failed or was under way may be there.
-            let inode = &mut platter.inodes[self.inode];
-            change.apply(&mut inode.bytes);
-            inode.unsynced.push(change);
+            // Any part of a write that was under way may be there, and of one that failed a part.
+            let change = match change {
+                Change::Bytes(at, mut bytes) if stopped.is_err() && !platter.stopped => {
+                    bytes.truncate(bytes.len() / 2 + 3);
+                    Change::Bytes(at, bytes)
+                }
+                change => change,
+            };
+            platter.change(self.inode, change);
             stopped
         })
     }
@@ -409,11 +430,14 @@ impl DiskFile for Handle {
             if platter.stopped {
                 return stopped;
             }
-            // After an error the kernel counts the pages as clean, too.
+            // After an error the kernel counts the pages as clean, too, and some were written.
+            let mut chance = Chance::of(Left::Some(platter.steps));
             let inode = &mut platter.inodes[self.inode];
             for change in std::mem::take(&mut inode.unsynced) {
                 if stopped.is_ok() {
                     change.apply(&mut inode.durable);
+                } else {
+                    chance.keep(&mut inode.durable, change, None);
                 }
             }
             stopped

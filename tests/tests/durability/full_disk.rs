@@ -10,11 +10,14 @@ use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use pinfold_core::id::Epoch;
 use pinfold_core::outcome::Outcome;
 use pinfold_host::file_store::{FileStore, FileStoreOptions};
 use pinfold_host::journal::{self, JournalOptions};
 use pinfold_host::node::{Node, NodeError};
 use pinfold_host::store::{DeleteOutcome, GetOutcome, ObjectStore, PutOutcome};
+use pinfold_workload::replay::{ReplayConfig, replay};
+use pinfold_workload::trace::{Request, Trace};
 use tempfile::TempDir;
 
 use crate::job::{self, Owner, turn};
@@ -117,6 +120,31 @@ fn a_job_outlives_a_full_disk() {
         life.hear(told).unwrap();
     }
     life.judge_journal().unwrap();
+}
+
+/// A replay whose journal finds no room names the file and the reason.
+#[test]
+fn a_replay_names_the_full_disk() {
+    // Room for the first segment and the objects, and none for the second segment.
+    let Some(disk) = SmallDisk::mount(2 << 10) else { return };
+    let request = Request { input_tokens: 1024, blocks: vec![1, 2], ..Request::default() };
+    let trace = Trace { block_tokens: 512, requests: vec![request; 5000] };
+    let config = ReplayConfig {
+        dir: disk.path().join("job"),
+        resume: false,
+        turns: 2,
+        conversation_bytes: None,
+        job_bytes: None,
+        crash_every: None,
+        workers: 4,
+        bytes_per_checkpoint: 256,
+        sync_objects: false,
+        namespace: "replay".parse().unwrap(),
+        epoch: Epoch::of_name("full disk"),
+        trace_name: "full".to_string(),
+    };
+    let why = replay(&config, &trace, &|_| ()).unwrap_err().to_string();
+    assert!(why.contains(NO_SPACE) && why.contains("journal/"), "{why}");
 }
 
 /// A snapshot that does not fit is told, costs no commit, and is taken once there is room.

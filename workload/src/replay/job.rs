@@ -120,7 +120,7 @@ impl<'a> Job<'a> {
         let figures = Figures::of(trace, &links);
         let timeline = Timeline::of(figures.requests);
         let outside = Outside { timeline, ..Outside::default() };
-        let mut job = Self {
+        let job = Self {
             config,
             trace,
             began,
@@ -139,10 +139,16 @@ impl<'a> Job<'a> {
             recoveries,
             stats: NodeStats::default(),
         };
-        if config.resume {
-            job.take_over()?;
-        }
         Ok(job)
+    }
+
+    /// What an error comes from: a node that ended badly says why, and everybody who asked it says
+    /// only that it is gone.
+    pub(super) fn cause(&mut self, error: ReplayError) -> ReplayError {
+        match self.node.take().map(Node::stop) {
+            Some(Err(why)) => why.into(),
+            Some(Ok(())) | None => error,
+        }
     }
 
     /// How many requests there are.

@@ -74,7 +74,7 @@ impl Job<'_> {
     }
 
     /// Collects what nothing holds, judges what is left, and reports.
-    pub(super) fn finish(mut self) -> Result<Report, ReplayError> {
+    pub(super) fn finish(&mut self) -> Result<Report, ReplayError> {
         self.settle()?;
         let mut collector = self.collector()?;
         self.drain(&mut collector)?;

@@ -186,6 +186,18 @@ pub fn replay(
 ) -> Result<Report, ReplayError> {
     check(config)?;
     let mut job = Job::open(config, trace)?;
+    let report = serve(&mut job, config, progress).and_then(|()| job.finish());
+    report.map_err(|error| job.cause(error))
+}
+
+fn serve(
+    job: &mut Job<'_>,
+    config: &ReplayConfig,
+    progress: &(dyn Fn(Progress) + Sync),
+) -> Result<(), ReplayError> {
+    if config.resume {
+        job.take_over()?;
+    }
     job.take_point(0)?;
     let all = job.requests();
     let (mut until, every) = match config.crash_every {
@@ -197,8 +209,7 @@ pub fn replay(
         job.throw_away()?;
         until = until.saturating_add(every);
     }
-    job.serve(all, progress)?;
-    job.finish()
+    job.serve(all, progress)
 }
 
 /// Judges every number before anything is written.

@@ -1,6 +1,5 @@
 //! The thread that commits: one frame, one sync, and then whatever that makes durable.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::MutexGuard;
 use std::thread;
@@ -118,9 +117,6 @@ impl Committer {
 
 fn look(state: &mut MutexGuard<'_, State>) {
     while let Some(look) = state.looks.pop_front() {
-        let (engine, stats) = (&state.engine, state.stats);
-        if catch_unwind(AssertUnwindSafe(|| look(engine, stats))).is_err() {
-            state.life = Life::Panicked;
-        }
+        look(&state.engine, state.stats);
     }
 }

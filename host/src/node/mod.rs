@@ -11,6 +11,7 @@ mod shared;
 #[cfg(test)]
 mod tests;
 
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -255,7 +256,7 @@ impl NodeClient {
     /// Looks at the engine between two requests, when everything is durable.
     ///
     /// Everybody else waits meanwhile, so a look is short. One that calls its own node gets
-    /// [`Gone`], for nobody could answer it.
+    /// [`Gone`], for nobody could answer it. One that panics does so on the thread that asked.
     ///
     /// # Errors
     /// [`Gone`] when the node ended.
@@ -265,9 +266,15 @@ impl NodeClient {
     ) -> Result<T, Gone> {
         let (seen, answer) = channel();
         self.shared.look(Box::new(move |engine, stats| {
-            // Nobody waits for the answer any more: nothing is lost.
-            let _ = seen.send(look(engine, stats));
+            // It changes nothing, so the engine is as good as before.
+            let looked = catch_unwind(AssertUnwindSafe(|| look(engine, stats)));
+            // When nobody waits for the answer any more, nothing is lost.
+            let _ = seen.send(looked);
         }))?;
-        answer.recv().map_err(|_| Gone)
+        match answer.recv() {
+            Ok(Ok(seen)) => Ok(seen),
+            Ok(Err(panic)) => resume_unwind(panic),
+            Err(_) => Err(Gone),
+        }
     }
 }

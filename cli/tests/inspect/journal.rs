@@ -114,6 +114,28 @@ fn damage_has_a_place() {
     assert!(ended.code == Some(1) && ended.out.contains(&words), "{}", ended.out);
 }
 
+/// A small job has one segment: of that, too, what is in front of the damage is shown.
+#[test]
+fn one_damaged_segment_is_shown_up_to_the_damage() {
+    let scene = Scene::new();
+    closed(&scene, 4, JournalOptions::default());
+    let all = scene.prints("journal dump job");
+    let path = scene.segments().remove(0);
+    flip(&path, used(&path) / 2);
+    let place = scene.run("journal verify job --json").out;
+    let place: Value = serde_json::from_str(&place).unwrap();
+    let byte = place["damage"][0]["byte"].as_u64().unwrap();
+    assert!(byte > Header::BYTES as u64);
+    let ended = scene.run("journal dump job");
+    assert_eq!(ended.code, Some(1));
+    assert!(ended.err.contains(&format!("is damaged at byte {byte}")), "{}", ended.err);
+    let shown = ended.out.lines().count();
+    assert!(all.starts_with(&ended.out) && shown > 3, "{}", ended.out);
+    assert!(shown < all.lines().count());
+    let rows = scene.run("journal dump job --json");
+    assert_eq!((rows.code, rows.out.lines().count()), (Some(1), shown));
+}
+
 #[test]
 fn every_record_is_one_line_of_words() {
     let scene = Scene::new();

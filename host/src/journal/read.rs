@@ -204,11 +204,12 @@ fn show_once(
         }
     }
     for first in contents.needed() {
-        let segment = Segment::read(place, *first)?;
-        chain.follow(place, &segment)?;
+        let (segment, damage) = Segment::read_to_damage(place, *first)?;
+        let followed = chain.follow(place, &segment);
         place.disk.sync_file(&segment.path).map_err(io_at("sync", &segment.path))?;
         for (sequence, record) in segment.records() {
-            if sequence < *next {
+            // What was followed is shown, also when something behind it is at fault.
+            if sequence < *next || sequence >= chain.replay.position() {
                 continue;
             }
             // It was followed already, so it can be decoded.
@@ -219,6 +220,8 @@ fn show_once(
                 return Ok(());
             }
         }
+        followed?;
+        damage.map_or(Ok(()), Err)?;
     }
     chain.end(place)?;
     if *next == 0 { Err(missing(place)) } else { Ok(()) }

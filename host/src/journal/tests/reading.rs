@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use pinfold_core::catalog::Event;
-use pinfold_core::journal::record::Header;
+use pinfold_core::journal::record::{self, Header};
 use tempfile::TempDir;
 
 use super::history::History;
@@ -139,17 +139,63 @@ fn a_snapshot_may_come_between() {
     assert_eq!(next, history.states.last().unwrap().0);
 }
 
-/// What is in front of damage is shown, then the damage is told.
+/// Where each frame of a segment begins in the file, and the numbers of its records.
+fn frames_of(path: &Path) -> Vec<(usize, Vec<u64>)> {
+    let bytes = fs::read(path).unwrap();
+    let header = Header::decode(&bytes).unwrap();
+    let frames = &bytes[Header::BYTES..];
+    let scan = record::scan(&header.epoch, header.first_sequence, frames).unwrap();
+    let mut at = Header::BYTES;
+    let place = |frame: record::Frame<'_>| {
+        let numbers: Vec<_> = frame.records().map(|(number, _)| number).collect();
+        let payload: usize = frame.records().map(|(_, record)| record.len() + 4).sum();
+        let begin = at;
+        at += payload + record::FRAME_OVERHEAD_BYTES as usize;
+        (begin, numbers)
+    };
+    scan.frames().map(place).collect()
+}
+
+/// What is in front of damage is shown, then the damage is told; in the middle of a segment too,
+/// which may be the only one.
 #[test]
 fn records_are_shown_up_to_the_damage() {
-    let (dir, _) = written(6, SMALL);
-    let second = files(dir.path(), ".log").remove(1);
-    flip(&second, Header::BYTES + 2);
-    let first_of_second: u64 = second.file_stem().unwrap().to_str().unwrap().parse().unwrap();
+    let one = JournalOptions { first_segment_bytes: 1 << 20, segment_bytes: 1 << 20, ..SMALL };
+    for (options, damaged) in [(SMALL, 1), (one, 0)] {
+        let (dir, _) = written(6, options);
+        let path = files(dir.path(), ".log").remove(damaged);
+        let frames = frames_of(&path);
+        let (at, numbers) = &frames[frames.len() / 2];
+        assert!(frames.len() > 1 && *at > Header::BYTES, "{frames:?}");
+        flip(&path, at + 2);
+        let (shown, (_, shown_numbers)) = seen(dir.path());
+        let error = shown.unwrap_err();
+        assert_eq!((error.path(), error.offset()), (path.as_path(), Some(*at as u64)));
+        assert_eq!(shown_numbers, (0..numbers[0]).collect::<Vec<_>>());
+        assert!(numbers[0] > 0);
+        read(dir.path()).unwrap_err();
+    }
+}
+
+/// Good checksums over what cannot be followed: the records in front of it are shown.
+#[test]
+fn records_are_shown_up_to_one_that_cannot_be_followed() {
+    let dir = tempfile::tempdir().unwrap();
+    let history = History::of_turns(2);
+    let options = JournalOptions { first_segment_bytes: 1 << 20, ..SMALL };
+    let mut log = SegmentLog::create(dir.path(), history.epoch, options).unwrap();
+    let (early, _) = history.frames.split_at(4);
+    for frame in early {
+        log.append(frame).unwrap();
+    }
+    let next = history.states[4].0;
+    let mut writer = record::FrameWriter::default();
+    writer.begin(next);
+    writer.push(&[0xFF; 9]).unwrap();
+    log.append(writer.finish(&history.epoch)).unwrap();
     let (shown, (_, numbers)) = seen(dir.path());
-    let error = shown.unwrap_err();
-    assert_eq!((error.path(), error.offset()), (second.as_path(), Some(Header::BYTES as u64)));
-    assert_eq!(numbers, (0..first_of_second).collect::<Vec<_>>());
+    assert!(matches!(shown, Err(JournalError::BadRecord { .. })), "{shown:?}");
+    assert_eq!(numbers, (0..next).collect::<Vec<_>>());
 }
 
 #[test]

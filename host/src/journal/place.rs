@@ -16,6 +16,8 @@ const LOCK: &str = "lock";
 const SEGMENT: &str = ".log";
 const SNAPSHOT: &str = ".snapshot";
 const TEMPORARY: &str = ".tmp";
+/// What the room for the next segment is called while it is being set aside.
+const NEXT: &str = "next";
 const DIGITS: usize = 20;
 
 /// Where a journal lies.
@@ -28,7 +30,7 @@ pub(super) struct Place {
     pub(super) folder: PathBuf,
 }
 
-/// What lies there. All numbers ascend.
+/// What lies there, in order: listings of the same names are equal.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Contents {
     /// The first record's number of each segment.
@@ -76,6 +78,11 @@ impl Place {
         self.folder.join(format!("{position:0DIGITS$}{SNAPSHOT}"))
     }
 
+    /// Where room for the next segment is set aside.
+    pub(super) fn next_room(&self) -> PathBuf {
+        self.temporary(NEXT)
+    }
+
     /// The name of something while it is being made.
     pub(super) fn temporary(&self, what: &str) -> PathBuf {
         self.folder.join(format!("{what}{TEMPORARY}"))
@@ -99,6 +106,7 @@ impl Place {
         }
         contents.segments.sort_unstable();
         contents.snapshots.sort_unstable();
+        contents.leftovers.sort_unstable();
         Ok(contents)
     }
 

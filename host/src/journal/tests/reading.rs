@@ -3,6 +3,7 @@
 use std::fs::{self, OpenOptions};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use pinfold_core::catalog::Event;
 use pinfold_core::journal::record::{self, Header};
@@ -312,6 +313,81 @@ fn verify_tells_what_would_be_cut() {
     let torn = verification.whole.unwrap().torn.unwrap();
     assert_eq!((&torn.path, torn.offset + torn.bytes), (&last, length));
     assert_eq!(fs::metadata(&last).unwrap().len(), length, "nothing was cut");
+}
+
+/// Beside an owner whose files come and go all the time, every look is of one moment: the figure in
+/// all is where the last row ends, nothing is damaged, and nothing is missing.
+#[test]
+fn verify_is_of_one_moment() {
+    let history = History::of_turns(150);
+    for options in [SMALL, WITH_SNAPSHOTS] {
+        let dir = tempfile::tempdir().unwrap();
+        let mut log = SegmentLog::create(dir.path(), history.epoch, options).unwrap();
+        log.append(&history.frames[0]).unwrap();
+        let done = AtomicBool::new(false);
+        let looks = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for frame in &history.frames[1..] {
+                    log.append(frame).unwrap();
+                }
+                done.store(true, Ordering::Relaxed);
+            });
+            let (mut looks, mut records) = (0, 0);
+            while !done.load(Ordering::Relaxed) {
+                let verification = verify(dir.path()).unwrap();
+                assert!(verification.damage.is_empty(), "{:?}", verification.damage);
+                let whole = verification.whole.unwrap();
+                let end = |file: &FileReading| match file.holds {
+                    Holding::Segment { next_sequence, .. } => Some(next_sequence),
+                    Holding::Snapshot { .. } | Holding::Unfinished | Holding::Damaged => None,
+                };
+                let last = verification.files.iter().filter_map(end).max();
+                assert_eq!(last, Some(whole.records));
+                assert!(whole.records >= records);
+                records = whole.records;
+                looks += 1;
+            }
+            looks
+        });
+        assert!(looks > 3, "{looks}");
+        let all = history.states.last().unwrap().0;
+        assert_eq!(verify(dir.path()).unwrap().whole.unwrap().records, all);
+    }
+}
+
+/// Files that vanish under the reader are no failure as long as the names change, and one where
+/// they do not; damage is told although they change for ever.
+#[test]
+fn a_reader_waits_for_an_owner_and_for_nobody_else() {
+    let (dir, _) = written(2, SMALL);
+    let place = place::Place::new(std::sync::Arc::new(crate::disk::SystemDisk), dir.path());
+    let busy = |number: u32| {
+        let name = |number| dir.path().join(format!("journal/{number}.tmp"));
+        fs::write(name(number + 1), b"").unwrap();
+        let _ = fs::remove_file(name(number));
+    };
+    let gone = || {
+        let path = dir.path().join("journal/gone");
+        Err::<u32, _>(error::io_at("read", &path)(std::io::ErrorKind::NotFound.into()))
+    };
+    let tries_of = |last: u32, fault: &dyn Fn() -> Result<u32, JournalError>, is_busy: bool| {
+        let mut tries = 0;
+        let read = || {
+            tries += 1;
+            if is_busy {
+                busy(tries);
+            }
+            if tries == last { Ok(tries) } else { fault() }
+        };
+        let seen = read::until_it_rests(&place, read, |seen| seen.as_ref().err());
+        (seen.is_ok(), tries)
+    };
+    assert_eq!(tries_of(100, &gone, true), (true, 100));
+    assert_eq!(tries_of(100, &gone, false), (false, 40));
+    let damage = || Err(JournalError::Lacking { folder: place.folder.clone(), from: 1 });
+    assert_eq!(tries_of(100, &damage, true), (false, 40));
+    let refused = || Err(JournalError::Unexpected { path: place.folder.clone() });
+    assert_eq!(tries_of(100, &refused, true), (false, 1));
 }
 
 /// What is being made is not read, however long it is or whatever lies there under such a name.

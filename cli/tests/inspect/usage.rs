@@ -45,23 +45,26 @@ fn a_read_only_folder_is_read() {
     set([0o755, 0o644]);
 }
 
+/// Verbs that only read never advise to create what is not there.
 #[test]
 fn a_folder_without_a_journal_is_bad_input() {
     let scene = Scene::new();
-    for verb in VERBS {
-        scene.refuses(verb, 2, &["job holds no journal: check the path"]);
-        assert!(!scene.path("job").exists());
-    }
+    let refused = |dir: &str, expected: &str| {
+        for verb in VERBS {
+            let verb = verb.replace(" job", &format!(" {dir}"));
+            scene.refuses(&verb, 2, &[expected]);
+            assert!(!scene.run(&verb).err.contains("create"), "{verb}");
+        }
+    };
+    refused("job", "job does not exist: check the path");
+    assert!(!scene.path("job").exists());
     fs::create_dir_all(scene.path("job/journal")).unwrap();
-    for verb in VERBS {
-        scene.refuses(verb, 2, &["job holds no journal"]);
-    }
+    refused("job", "job holds no journal: check the path");
     assert_eq!(fs::read_dir(scene.path("job/journal")).unwrap().count(), 0);
-    fs::remove_dir_all(scene.path("job")).unwrap();
-    fs::write(scene.path("job"), b"a file").unwrap();
-    for verb in VERBS {
-        scene.refuses(verb, 2, &["job holds no journal"]);
-    }
+    let (node, _effects) = create(&scene.path("job"), Default::default());
+    node.stop().unwrap();
+    refused("job/journal", "job/journal is the journal's own folder: name the folder above it");
+    refused("job/journal/lock", "lock is a file: name the data folder, which holds `journal`");
 }
 
 /// What cannot be read is neither damaged nor whole.

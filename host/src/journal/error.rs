@@ -17,10 +17,12 @@ pub enum JournalError {
         dir: PathBuf,
     },
     /// There is no journal.
-    #[error("{dir} holds no journal: check the path, or create one, which begins a new epoch")]
+    #[error("{dir} {found}")]
     Missing {
-        /// The data folder.
+        /// What was named as the data folder.
         dir: PathBuf,
+        /// What is there.
+        found: Absence,
     },
     /// It is open already, and only one process, once, may write a journal.
     #[error("{path} is locked: this journal is open already, here or in another process")]
@@ -150,7 +152,7 @@ impl JournalError {
     #[must_use]
     pub fn path(&self) -> &Path {
         match self {
-            Self::AlreadyExists { dir } | Self::Missing { dir } => dir,
+            Self::AlreadyExists { dir } | Self::Missing { dir, .. } => dir,
             Self::Lacking { folder, .. } => folder,
             Self::Locked { path }
             | Self::Unexpected { path }
@@ -185,6 +187,28 @@ impl JournalError {
             | Self::Io { .. } => None,
         }
     }
+}
+
+/// What is there, where no journal is, and what to name instead.
+///
+/// It never advises to create one: what looks for a journal and finds none has the wrong path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Absence {
+    /// Nothing.
+    #[error("does not exist: check the path")]
+    Nothing,
+    /// A file.
+    #[error("is a file: name the data folder, which holds `journal`")]
+    File,
+    /// The journal's files themselves.
+    #[error("is the journal's own folder: name the folder above it")]
+    JournalItself,
+    /// A folder without a journal.
+    #[error("holds no journal: check the path")]
+    OtherFolder,
+    /// A journal without a record: it never began, and counts as none.
+    #[error("holds no journal: the one that is there has no record, so its job never began")]
+    NoRecord,
 }
 
 /// Why a frame was not made durable.

@@ -119,7 +119,7 @@ impl SegmentLog {
         let place = Place::new(disk, dir);
         // Looking creates nothing, not even a lock.
         if place.contents()?.is_empty() {
-            return Err(JournalError::Missing { dir: dir.to_path_buf() });
+            return Err(place.missing());
         }
         let lock = place.lock()?;
         let contents = place.contents()?;

@@ -8,8 +8,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::error::{JournalError, io_at};
+use super::error::{Absence, JournalError, io_at};
 use crate::disk::{Disk, Lock};
+use crate::folder::is_absence;
 
 const FOLDER: &str = "journal";
 const LOCK: &str = "lock";
@@ -108,6 +109,21 @@ impl Place {
         contents.snapshots.sort_unstable();
         contents.leftovers.sort_unstable();
         Ok(contents)
+    }
+
+    /// That no journal is here, and what is.
+    pub(super) fn missing(&self) -> JournalError {
+        let holds_one = |place: &Self| place.contents().is_ok_and(|contents| !contents.is_empty());
+        let inside = Self { folder: self.dir.clone(), ..self.clone() };
+        let is_there = || self.disk.length(&self.dir).is_ok();
+        let found = match self.disk.names(&self.dir).map_err(|error| error.kind()) {
+            Err(io::ErrorKind::NotADirectory) if is_there() => Absence::File,
+            Err(kind) if is_absence(kind) => Absence::Nothing,
+            Ok(_) | Err(_) if holds_one(self) => Absence::NoRecord,
+            Ok(_) | Err(_) if holds_one(&inside) => Absence::JournalItself,
+            Ok(_) | Err(_) => Absence::OtherFolder,
+        };
+        JournalError::Missing { dir: self.dir.clone(), found }
     }
 
     fn number(&self, name: &str, number: &str) -> Result<u64, JournalError> {

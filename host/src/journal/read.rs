@@ -180,15 +180,10 @@ fn fault<T>(read: &Result<T, JournalError>) -> Option<&JournalError> {
 /// What lies there; it is an error when that is nothing, or the data folder a file.
 pub(super) fn contents(place: &Place) -> Result<Contents, JournalError> {
     match place.contents() {
-        Ok(contents) if contents.is_empty() => Err(missing(place)),
-        Err(JournalError::Io { source, .. }) if is_absence(source.kind()) => Err(missing(place)),
+        Ok(contents) if contents.is_empty() => Err(place.missing()),
+        Err(JournalError::Io { source, .. }) if is_absence(source.kind()) => Err(place.missing()),
         contents => contents,
     }
-}
-
-/// A journal without a record never began, and counts as none.
-fn missing(place: &Place) -> JournalError {
-    JournalError::Missing { dir: place.dir.clone() }
 }
 
 /// Reads what was listed; the last segment is synced.
@@ -206,7 +201,7 @@ pub(super) fn read_contents(place: &Place, contents: &Contents) -> Result<Readin
         why,
     });
     let (catalog, records) = replay.into_parts().map_err(|why| match why {
-        RecoverError::Empty => missing(place),
+        RecoverError::Empty => place.missing(),
         why => JournalError::BadRecord { path: last.path.clone(), why },
     })?;
     let (snapshot_records, snapshot_bytes) = base.unwrap_or_default();
@@ -247,5 +242,5 @@ fn show_once(
         damage.map_or(Ok(()), Err)?;
     }
     chain.end(place)?;
-    if *next == 0 { Err(missing(place)) } else { Ok(()) }
+    if *next == 0 { Err(place.missing()) } else { Ok(()) }
 }

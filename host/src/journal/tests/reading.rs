@@ -211,21 +211,37 @@ fn whoever_breaks_off_is_shown_no_more() {
     assert_eq!(shown, 3);
 }
 
-/// A journal without a record never began: it counts as none, and nothing is wrong with it.
+/// Without a journal it is said what is there instead; one without a record never began, and counts
+/// as none.
 #[test]
-fn a_journal_that_never_began_is_none() {
+fn where_no_journal_is_something_else_is() {
     let dir = tempfile::tempdir().unwrap();
-    let missing = |dir: &Path| {
-        assert!(matches!(read(dir), Err(JournalError::Missing { .. })));
-        assert!(matches!(verify(dir), Err(JournalError::Missing { .. })));
-        assert!(matches!(seen(dir).0, Err(JournalError::Missing { .. })));
+    let missing = |dir: &Path, expected: Absence| {
+        let refused = |error: JournalError| {
+            assert!(!error.to_string().contains("create"), "{error}");
+            match error {
+                JournalError::Missing { dir: named, found } => {
+                    assert_eq!((named.as_path(), found), (dir, expected));
+                }
+                other => panic!("{other:?}"),
+            }
+        };
+        refused(read(dir).unwrap_err());
+        refused(verify(dir).unwrap_err());
+        refused(seen(dir).0.unwrap_err());
     };
-    missing(dir.path());
-    fs::write(dir.path().join("file"), b"").unwrap();
-    missing(&dir.path().join("file"));
+    missing(dir.path(), Absence::OtherFolder);
+    missing(&dir.path().join("none"), Absence::Nothing);
+    let file = dir.path().join("file");
+    fs::write(&file, b"").unwrap();
+    missing(&file, Absence::File);
+    missing(&file.join("below"), Absence::Nothing);
+    fs::create_dir(dir.path().join("journal")).unwrap();
+    missing(dir.path(), Absence::OtherFolder);
     let epoch = History::of_turns(1).epoch;
     drop(SegmentLog::create(dir.path(), epoch, SMALL).unwrap());
-    missing(dir.path());
+    missing(dir.path(), Absence::NoRecord);
+    missing(&dir.path().join("journal"), Absence::JournalItself);
 }
 
 /// Every file with what it holds, those included that a snapshot stands for.

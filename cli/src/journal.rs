@@ -27,9 +27,10 @@ enum Verb {
 
 /// Read every file of the journal and say whether it is as it was written.
 ///
-/// Changes nothing and may run beside the process that has the journal open. A torn end is whole:
-/// nobody was told that it is durable, and the next opening cuts it. Beside a running process it
-/// may also be a frame that is being written at this moment.
+/// Changes nothing and may run beside the process that has the journal open. A torn end is a bad
+/// last frame with nothing behind it: one that was being written when the process or the machine
+/// stopped, or is being written at this moment. The next opening cuts it. Changed bytes in the last
+/// frame, and a last segment that was cut short by hand, look the same: see docs/operating.md.
 #[derive(Args)]
 #[command(after_help = VERIFY_EXAMPLES)]
 struct VerifyArguments {
@@ -116,21 +117,27 @@ fn show(out: &mut dyn Write, verification: &VerificationView) -> std::io::Result
     if let Some(torn) = &verification.torn {
         writeln!(
             out,
-            "Torn, or being written at this moment: {} bytes at byte {} of {} ({}). Nobody was \
-             told that they are durable; the next opening cuts them",
+            "Torn, or being written at this moment: {} bytes at byte {} of {} ({}). The next \
+             opening cuts them. Did neither the process nor the machine stop? Then these bytes \
+             may have been changed, or the file cut short: see docs/operating.md",
             torn.bytes, torn.byte, torn.file, torn.why
         )?;
     }
     for damage in &verification.damage {
         writeln!(out, "Damaged: {}", damage.what)?;
     }
-    if verification.damage.is_empty() {
-        writeln!(out, "Every file is as it was written")
-    } else if verification.records.is_some() {
-        writeln!(out, "The journal can be opened: what is damaged is covered by a snapshot")
-    } else {
-        writeln!(out, "The journal cannot be opened")
-    }
+    writeln!(
+        out,
+        "{}",
+        match (verification.damage.is_empty(), &verification.torn, verification.records) {
+            (true, None, _) => "Every file is as it was written",
+            (true, Some(_), _) => "Everything in front of the torn end is as it was written",
+            (false, _, Some(_)) => {
+                "The journal can be opened: what is damaged is covered by a snapshot"
+            }
+            (false, _, None) => "The journal cannot be opened",
+        }
+    )
 }
 
 fn dump(arguments: &DumpArguments) -> Result<Ending, Failure> {

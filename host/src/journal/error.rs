@@ -25,7 +25,10 @@ pub enum JournalError {
         found: Absence,
     },
     /// It is open already, and only one process, once, may write a journal.
-    #[error("{path} is locked: this journal is open already, here or in another process")]
+    #[error(
+        "{path} is locked: this journal is open already, here or in another process (on Linux, \
+         `fuser` with that path names it)"
+    )]
     Locked {
         /// The lock file.
         path: PathBuf,

@@ -75,7 +75,10 @@ impl SegmentReading {
     }
 }
 
-/// A torn tail: nobody was told that it is durable.
+/// A torn tail: a bad last frame, and nothing behind it.
+///
+/// Nobody was told that it is durable, unless it was changed after its sync, or the file was cut
+/// short: no format of this kind can tell these from a frame that was being written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Torn {
     /// The file.

@@ -71,6 +71,8 @@ pub enum Holding {
         /// How many records it stands for.
         records: u64,
     },
+    /// Room for the next segment, as every journal has that is or was open. An opening removes it.
+    Room,
     /// What is being made, or what a crash left of it: an opening removes it.
     Unfinished,
     /// Something that is not as it was written.
@@ -162,7 +164,9 @@ impl Look<'_> {
             let length = self.place.disk.length(path).map_err(io_at("look at", path));
             // It may have got its own name since it was listed.
             if let Some(length_bytes) = unless_gone(length)? {
-                let (path, holds) = (path.clone(), Holding::Unfinished);
+                let is_room = *path == self.place.next_room();
+                let holds = if is_room { Holding::Room } else { Holding::Unfinished };
+                let path = path.clone();
                 self.files.push(FileReading { path, length_bytes, holds, covered: false });
             }
         }

@@ -26,7 +26,7 @@ pub struct VerificationView {
     pub files: Vec<FileView>,
 }
 
-/// A bad frame at the end: nobody was told that it is durable.
+/// A bad frame at the end, and nothing behind it: what [`Torn`] says of it.
 #[derive(Clone, Debug, Serialize)]
 pub struct TornView {
     /// The file.
@@ -55,7 +55,7 @@ pub struct DamageView {
 pub struct FileView {
     /// The file.
     pub file: String,
-    /// `segment`, `snapshot`, `unfinished`, or `damaged`.
+    /// `segment`, `snapshot`, `room for the next segment`, `unfinished`, or `damaged`.
     pub holds: &'static str,
     /// The number of its first record; none where it holds no segment.
     pub first_record: Option<u64>,
@@ -120,6 +120,7 @@ impl FileView {
             Holding::Snapshot { records } => {
                 ("snapshot", None, Some(records), Some(file.length_bytes))
             }
+            Holding::Room => ("room for the next segment", None, None, None),
             Holding::Unfinished => ("unfinished", None, None, None),
             Holding::Damaged => ("damaged", None, None, None),
         };

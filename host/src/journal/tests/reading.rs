@@ -282,7 +282,8 @@ fn verify_looks_at_every_file() {
                 assert_eq!(file.covered, file.path != *last);
             }
             Holding::Snapshot { records } => assert_eq!((*records, file.covered), (open, false)),
-            Holding::Unfinished => assert_eq!(file.length_bytes, 7),
+            Holding::Room => assert_eq!(file.length_bytes, 7),
+            Holding::Unfinished => panic!("{file:?}"),
             Holding::Damaged => panic!("{file:?}"),
         }
     }
@@ -355,7 +356,10 @@ fn verify_is_of_one_moment() {
                 let whole = verification.whole.unwrap();
                 let end = |file: &FileReading| match file.holds {
                     Holding::Segment { next_sequence, .. } => Some(next_sequence),
-                    Holding::Snapshot { .. } | Holding::Unfinished | Holding::Damaged => None,
+                    Holding::Snapshot { .. }
+                    | Holding::Room
+                    | Holding::Unfinished
+                    | Holding::Damaged => None,
                 };
                 let last = verification.files.iter().filter_map(end).max();
                 assert_eq!(last, Some(whole.records));
@@ -412,9 +416,11 @@ fn what_is_unfinished_is_only_measured() {
     let (dir, _) = written(2, SMALL);
     let (sparse, folder) = (dir.path().join("journal/next.tmp"), dir.path().join("journal/x.tmp"));
     fs::File::create(&sparse).unwrap().set_len(1 << 40).unwrap();
-    fs::create_dir(folder).unwrap();
+    fs::create_dir(&folder).unwrap();
     let verification = verify(dir.path()).unwrap();
     assert!(verification.damage.is_empty() && verification.whole.is_some());
     let found = verification.files.iter().find(|file| file.path == sparse).unwrap();
-    assert_eq!((found.length_bytes, &found.holds), (1 << 40, &Holding::Unfinished));
+    assert_eq!((found.length_bytes, &found.holds), (1 << 40, &Holding::Room));
+    let other = verification.files.iter().find(|file| file.path == folder).unwrap();
+    assert_eq!(other.holds, Holding::Unfinished);
 }

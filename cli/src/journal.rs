@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use pinfold_host::journal::{self, JournalError, Shown};
-use pinfold_host::view::{FileView, Identities, RecordView, VerificationView};
+use pinfold_host::view::{FileView, Identities, RecordView, UnverifiedView, VerificationView};
 use serde_json::json;
 
 use crate::table::{Table, json, print};
@@ -36,7 +36,7 @@ enum Verb {
 struct VerifyArguments {
     /// The job's data folder, which holds `journal`
     dir: PathBuf,
-    /// Print one JSON object, also when the journal is damaged
+    /// Print one JSON object, whatever became of it: also for a journal that cannot be judged
     #[arg(long)]
     json: bool,
 }
@@ -88,7 +88,15 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending, Failure> {
 }
 
 fn verify(arguments: &VerifyArguments) -> Result<Ending, Failure> {
-    let verification = VerificationView::of(&journal::verify(&arguments.dir)?);
+    let verification = match journal::verify(&arguments.dir) {
+        Ok(verification) => VerificationView::of(&verification),
+        Err(error) => {
+            if arguments.json {
+                print(|out| json(out, &UnverifiedView::of(&error)))?;
+            }
+            return Err(error.into());
+        }
+    };
     print(|out| if arguments.json { json(out, &verification) } else { show(out, &verification) })?;
     Ok(if verification.damage.is_empty() { Ending::Held } else { Ending::Violated })
 }

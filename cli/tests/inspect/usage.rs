@@ -3,6 +3,8 @@
 use std::fs;
 use std::process::Stdio;
 
+use serde_json::{Value, json};
+
 use crate::job::{KnownJob, create};
 use crate::scene::Scene;
 
@@ -92,12 +94,40 @@ fn newer_files_need_a_newer_program() {
     bytes[8] = 2;
     fs::write(&path, bytes).unwrap();
     for verb in VERBS {
-        scene.refuses(verb, 2, &["has version 2 at byte 0"]);
+        scene.refuses(verb, 2, &["has version 2 at byte 8"]);
     }
     fs::write(scene.path("job/journal/index.log"), b"").unwrap();
     for verb in VERBS {
         scene.refuses(verb, 2, &["index.log", "newer pinfold"]);
     }
+}
+
+/// A program is told in JSON that there is nothing to judge, with the exit code of the words.
+#[test]
+fn programs_are_told_why_nothing_was_judged() {
+    let scene = Scene::new();
+    let told = |code: i32| {
+        let ended = scene.run("journal verify job --json");
+        assert_eq!((ended.code, ended.out.matches('\n').count()), (Some(code), 1), "{ended:?}");
+        let told: Value = serde_json::from_str(&ended.out).unwrap();
+        assert_eq!(ended.err, format!("pinfold: {}\n", told["error"].as_str().unwrap()));
+        let plain = scene.run("journal verify job");
+        assert_eq!((plain.code, plain.out.as_str(), &plain.err), (Some(code), "", &ended.err));
+        (told["verdict"].clone(), told["byte"].clone(), told["file"].clone())
+    };
+    assert_eq!(told(2), (json!("missing"), Value::Null, json!("job")));
+    let (node, _effects) = create(&scene.path("job"), Default::default());
+    node.stop().unwrap();
+    let path = scene.segments().remove(0);
+    let bytes = fs::read(&path).unwrap();
+    let mut newer = bytes.clone();
+    newer[8] = 99;
+    fs::write(&path, newer).unwrap();
+    let file = json!("job/journal/00000000000000000000.log");
+    assert_eq!(told(2), (json!("another version"), json!(8), file.clone()));
+    fs::remove_file(&path).unwrap();
+    fs::create_dir(&path).unwrap();
+    assert_eq!(told(3), (json!("unreadable"), Value::Null, file));
 }
 
 #[test]

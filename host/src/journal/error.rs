@@ -47,7 +47,7 @@ pub enum JournalError {
     UnknownVersion {
         /// The file.
         path: PathBuf,
-        /// Where what has that version begins, from the start of the file.
+        /// Where the version stands, from the start of the file.
         offset: u64,
         /// The version.
         version: u32,
@@ -126,6 +126,11 @@ pub enum JournalError {
         source: io::Error,
     },
 }
+
+/// Where a segment and a snapshot have their version, from the start of the file.
+const VERSION_AT: u64 = 8;
+/// Where a frame has its version, from the start of the frame.
+const FRAME_VERSION_AT: u64 = 4;
 
 const NEW_EPOCH: &str = "Keep the file for diagnosis, and begin a new epoch in another folder: \
                          neither a repaired nor an older copy of a journal stands for it";
@@ -266,7 +271,7 @@ pub(super) fn bad_header(path: &Path, why: HeaderError) -> JournalError {
     let path = path.to_path_buf();
     match why {
         HeaderError::UnknownVersion { version } => {
-            JournalError::UnknownVersion { path, offset: 0, version }
+            JournalError::UnknownVersion { path, offset: VERSION_AT, version }
         }
         HeaderError::Short | HeaderError::Magic | HeaderError::Checksum => {
             JournalError::BadHeader { path, why }
@@ -279,6 +284,7 @@ pub(super) fn damaged(path: &Path, header_bytes: u64, damage: Damage) -> Journal
     let (path, offset) = (path.to_path_buf(), damage.at.saturating_add(header_bytes));
     match damage.why {
         DamageKind::UnknownVersion { version } => {
+            let offset = offset.saturating_add(FRAME_VERSION_AT);
             JournalError::UnknownVersion { path, offset, version: u32::from(version) }
         }
         why @ (DamageKind::NotLast { .. }
@@ -293,7 +299,7 @@ pub(super) fn bad_snapshot(path: &Path, why: SnapshotError) -> JournalError {
     let path = path.to_path_buf();
     match why {
         SnapshotError::UnknownVersion { version } => {
-            JournalError::UnknownVersion { path, offset: 0, version: u32::from(version) }
+            JournalError::UnknownVersion { path, offset: VERSION_AT, version: u32::from(version) }
         }
         SnapshotError::NotASnapshot
         | SnapshotError::Damaged

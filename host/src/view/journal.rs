@@ -26,6 +26,20 @@ pub struct VerificationView {
     pub files: Vec<FileView>,
 }
 
+/// Why nothing can be said of a journal's files.
+#[derive(Clone, Debug, Serialize)]
+pub struct UnverifiedView {
+    /// `missing`, `another version`, or `unreadable`. Damage has a [`VerificationView`]; an error
+    /// from elsewhere that tells some is `damaged` here.
+    pub verdict: &'static str,
+    /// The file or folder.
+    pub file: String,
+    /// Where in the file, in bytes from its start; none where it is no single place.
+    pub byte: Option<u64>,
+    /// What is wrong, and what to do.
+    pub error: String,
+}
+
 /// A bad frame at the end, and nothing behind it: what [`Torn`] says of it.
 #[derive(Clone, Debug, Serialize)]
 pub struct TornView {
@@ -89,6 +103,31 @@ impl VerificationView {
             damage: damage.iter().map(DamageView::of).collect(),
             files: files.iter().map(FileView::of).collect(),
         }
+    }
+}
+
+impl UnverifiedView {
+    /// Why it was refused.
+    #[must_use]
+    pub fn of(error: &JournalError) -> Self {
+        let verdict = match error {
+            JournalError::Missing { .. } => "missing",
+            JournalError::UnknownVersion { .. } | JournalError::Unexpected { .. } => {
+                "another version"
+            }
+            JournalError::Io { .. }
+            | JournalError::Locked { .. }
+            | JournalError::AlreadyExists { .. } => "unreadable",
+            JournalError::BadHeader { .. }
+            | JournalError::Damaged { .. }
+            | JournalError::TornInside { .. }
+            | JournalError::Foreign { .. }
+            | JournalError::Lacking { .. }
+            | JournalError::BadSnapshot { .. }
+            | JournalError::BadRecord { .. } => "damaged",
+        };
+        let file = error.path().display().to_string();
+        Self { verdict, file, byte: error.offset(), error: error.to_string() }
     }
 }
 

@@ -9,6 +9,7 @@ use pinfold_host::journal::{self, JournalError, Shown};
 use pinfold_host::view::{FileView, Identities, RecordView, UnverifiedView, VerificationView};
 use serde_json::json;
 
+use crate::number::{grouped, record};
 use crate::table::{Table, json, print};
 use crate::{Ending, Failure};
 
@@ -53,10 +54,11 @@ struct DumpArguments {
     /// The job's data folder, which holds `journal`
     dir: PathBuf,
     /// The first record to print
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = record)]
+    #[arg(allow_negative_numbers = true)]
     from: u64,
     /// The last record to print; without it the journal's last
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = record, allow_negative_numbers = true)]
     to: Option<u64>,
     /// Print one JSON object a line
     #[arg(long)]
@@ -102,25 +104,25 @@ fn verify(arguments: &VerifyArguments) -> Result<Ending, Failure> {
 }
 
 fn show(out: &mut dyn Write, verification: &VerificationView) -> std::io::Result<()> {
-    let columns = ["file", "holds", "#first record", "#records", "#used", "#bytes", ""];
+    let columns = ["file", "holds", "#first record", "#records", "#used bytes", "#bytes", ""];
     let mut table = Table::new("Files", &columns);
     table.rows(&verification.files, usize::MAX, |file: &FileView| {
-        let number = |number: Option<u64>| number.map(|it| it.to_string()).unwrap_or_default();
+        let count = |number: Option<u64>| number.map(grouped).unwrap_or_default();
         let name = Path::new(&file.file).file_name().unwrap_or_default();
         [
             name.to_string_lossy().into_owned(),
             file.holds.into(),
-            number(file.first_record),
-            number(file.records),
-            number(file.used_bytes),
-            file.bytes.to_string(),
+            file.first_record.map(|number| number.to_string()).unwrap_or_default(),
+            count(file.records),
+            count(file.used_bytes),
+            grouped(file.bytes),
             if file.covered { "covered by a snapshot".into() } else { String::new() },
         ]
     });
     table.write(out)?;
     writeln!(out)?;
     if let (Some(epoch), Some(records)) = (verification.epoch, verification.records) {
-        writeln!(out, "Epoch {epoch}, {records} records")?;
+        writeln!(out, "Epoch {epoch}, {} records", grouped(records))?;
     }
     if let Some(torn) = &verification.torn {
         writeln!(

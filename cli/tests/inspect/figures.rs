@@ -151,7 +151,8 @@ fn the_tables_show_the_largest_first() {
         ("checkpoints", "9"),
         ("collectable or collecting", "2"),
         ("live turns", "5"),
-        ("expired turns", "3 | 268435456"),
+        ("expired turns", "3 | 268,435,456"),
+        ("conversations", "4 | 16,777,216"),
         ("turns kept per conversation", "2"),
         ("waiting for shard", "1 | 30 B"),
     ] {

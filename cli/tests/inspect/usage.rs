@@ -119,8 +119,7 @@ fn programs_are_told_why_nothing_was_judged() {
     let (node, _effects) = create(&scene.path("job"), Default::default());
     node.stop().unwrap();
     let path = scene.segments().remove(0);
-    let bytes = fs::read(&path).unwrap();
-    let mut newer = bytes.clone();
+    let mut newer = fs::read(&path).unwrap();
     newer[8] = 99;
     fs::write(&path, newer).unwrap();
     let file = json!("job/journal/00000000000000000000.log");
@@ -135,8 +134,18 @@ fn bad_usage_is_refused() {
     let scene = Scene::new();
     for (words, expected) in [
         ("inspect", "<DIR>"),
-        ("inspect job --top -1", "-1"),
-        ("inspect job --top many", "many"),
+        (
+            "inspect job --top -1",
+            "'-1' for '--top <N>': expected a whole number from 0 to 4294967295",
+        ),
+        ("inspect job --top 4294967296", "expected a whole number from 0 to 4294967295"),
+        ("inspect job --top many", "'many' for '--top <N>': expected a whole number from 0"),
+        (
+            "why job -1",
+            "'-1' for '<CHECKPOINT>': a checkpoint is named by its generation, a decimal",
+        ),
+        ("journal dump job --from -1", "number, a whole number from 0 to 18446744073709551615"),
+        ("journal dump job --to x", "'x' for '--to <N>': expected a record's number"),
         ("inspect job other", "other"),
         ("why job", "<CHECKPOINT>"),
         ("journal", "Usage: pinfold journal"),
@@ -161,6 +170,8 @@ fn help_explains_by_examples() {
         assert!(help.contains("Examples:") && help.contains(expected), "{help}");
         assert!(help.contains("--json"), "{help}");
     }
+    let help = scene.prints("inspect --help");
+    assert!(help.contains("add up to more than the totals"), "{help}");
     let help = scene.prints("journal --help");
     assert!(help.contains("verify") && help.contains("dump"), "{help}");
     let help = scene.prints("--help");

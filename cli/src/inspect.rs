@@ -15,9 +15,9 @@ use crate::{Ending, Failure};
 /// Show what a job holds, from its data folder.
 ///
 /// Reads the journal and changes nothing, also while a process has it open; what is shown is
-/// durable. A checkpoint is named by its generation. One that several conversations, owners or
-/// blockers refer to counts at each of them: their bytes add up to more than the totals, which
-/// count it once.
+/// durable. A checkpoint is named by its generation, a pin by owner.incarnation.operation.place.
+/// A checkpoint that several conversations, owners or blockers refer to counts at each of them:
+/// their bytes add up to more than the totals, which count it once.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -164,17 +164,11 @@ fn owners(job: &JobView, top: usize) -> Table {
 }
 
 fn pins(title: &str, pins: &[PinView], top: usize) -> Table {
-    let columns = ["owner", "#incarnation", "#operation", "purpose", "#checkpoint", "#bytes", ""];
+    let columns = ["pin", "purpose", "#checkpoint", "#bytes", ""];
     let mut table = Table::new(title, &columns);
     table.rows(pins, top, |one| {
-        let place = match one.pin.place {
-            0 => String::new(),
-            place => format!(".{place}"),
-        };
         [
-            one.owner.to_string(),
-            one.incarnation.to_string(),
-            format!("{}{place}", one.pin.op.sequence),
+            one.pin.to_string(),
             one.purpose.into(),
             one.checkpoint.to_string(),
             bytes(one.bytes),

@@ -46,8 +46,8 @@ struct VerifyArguments {
 ///
 /// Changes nothing and may run beside the process that has the journal open; what is shown is
 /// durable. Records that a snapshot has replaced are gone, and are said to be. Identities are cut
-/// to their first 8 digits; --json has them whole. An operation is owner:incarnation#number, and a
-/// pin is named by the operation that took it.
+/// to their first 8 digits; --json has them whole. An operation is owner.incarnation.number, and a
+/// pin the operation that took it and its place among the answers: owner.incarnation.number.place.
 #[derive(Args)]
 #[command(after_help = DUMP_EXAMPLES)]
 struct DumpArguments {

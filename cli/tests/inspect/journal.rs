@@ -159,17 +159,17 @@ fn every_record_is_one_line_of_words() {
         assert!(!words.contains('{') && line.len() < 140, "{line}");
     }
     let [w1, w2, w3] = job.workers.each_ref().map(|worker| worker.id.to_string()[..8].to_string());
-    let doubted = format!("{w3}:4#{}", job.doubted.op.sequence);
+    let doubted = format!("{w3}.4.{}.0", job.doubted.op.sequence);
     for words in [
         "genesis of job known, epoch ".to_string(),
         format!("{w1} registered as worker, incarnation 2"),
-        format!("{w2}:3#1 prepared checkpoint 4 for shard 0: 1 shard, 2 objects, 1000 bytes, "),
-        format!("{w1}:2#2 settled pin {w1}:2#1, shard 0: success"),
-        format!("{w1}:2#4 released pin {w1}:2#1"),
+        format!("{w2}.3.1 prepared checkpoint 4 for shard 0: 1 shard, 2 objects, 1000 bytes, "),
+        format!("{w1}.2.2 settled pin {w1}.2.1.0, shard 0: success"),
+        format!("{w1}.2.4 released pin {w1}.2.1.0"),
         "published checkpoint 5 without a conversation".into(),
         "published checkpoint 3 for turn ".into(),
         " expired".into(),
-        "collects objects 0 to 1 of checkpoint 1".into(),
+        "handed out for deletion: objects 0 to 1 of checkpoint 1".into(),
         "deleted of checkpoint 1: 2 gone".into(),
         "deleted of checkpoint 6: 1 refused, 1 unknown".into(),
         format!("settled pin {doubted}, shard 0: in doubt"),

@@ -170,7 +170,7 @@ fn help_explains_by_examples() {
         assert!(help.contains("Examples:") && help.contains(expected), "{help}");
         assert!(help.contains("--json"), "{help}");
     }
-    let help = scene.prints("inspect --help");
+    let help = scene.prints("inspect --help").split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(help.contains("add up to more than the totals"), "{help}");
     let help = scene.prints("journal --help");
     assert!(help.contains("verify") && help.contains("dump"), "{help}");

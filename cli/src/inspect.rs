@@ -8,20 +8,24 @@ use pinfold_host::view::{Inspection, JobView, PinView};
 
 use pinfold_workload::unit::bytes;
 
+use crate::number::{grouped, rows};
 use crate::table::{Table, json, print};
 use crate::{Ending, Failure};
 
 /// Show what a job holds, from its data folder.
 ///
 /// Reads the journal and changes nothing, also while a process has it open; what is shown is
-/// durable. A checkpoint is named by its generation.
+/// durable. A checkpoint is named by its generation, a pin by owner.incarnation.operation.place.
+/// A checkpoint that several conversations, owners or blockers refer to counts at each of them:
+/// their bytes add up to more than the totals, which count it once.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
     /// The job's data folder, which holds `journal`
     dir: PathBuf,
     /// Rows of a list that the tables show
-    #[arg(long, value_name = "N", default_value_t = 10)]
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = rows)]
+    #[arg(allow_negative_numbers = true)]
     top: u32,
     /// Print one JSON object with everything: every conversation, owner, pin and checkpoint
     #[arg(long)]
@@ -76,8 +80,8 @@ fn head(inspection: &Inspection) -> Table {
     let mut table = Table::new(format!("Job {}", job.namespace), &["", ""]);
     table.row(["epoch".into(), job.epoch.to_string()]);
     table.row(["first operator".into(), job.operator.to_string()]);
-    table.row(["journal records".into(), journal.records.to_string()]);
-    table.row(["of them in the snapshot".into(), journal.snapshot_records.to_string()]);
+    table.row(["journal records".into(), grouped(journal.records)]);
+    table.row(["of them in the snapshot".into(), grouped(journal.snapshot_records)]);
     if let Some(torn) = &journal.torn {
         let what = format!("{} bytes at byte {} of {}", torn.bytes, torn.byte, torn.file);
         table.row(["torn, or being written".into(), what]);
@@ -88,7 +92,7 @@ fn head(inspection: &Inspection) -> Table {
 fn policy(job: &JobView) -> Table {
     let budget = |budget: Option<u64>| budget.map_or("none".into(), bytes);
     let mut table = Table::new("Policy", &["", ""]);
-    table.row(["turns kept per conversation".into(), job.policy.turns.to_string()]);
+    table.row(["turns kept per conversation".into(), grouped(job.policy.turns)]);
     table.row(["budget of a conversation".into(), budget(job.policy.conversation_bytes)]);
     table.row(["budget of the job".into(), budget(job.policy.job_bytes)]);
     table.row(["quarantine by".into(), job.policy.quarantine.into()]);
@@ -108,8 +112,7 @@ fn totals(job: &JobView) -> Table {
     size("bytes in doubt", totals.bytes_in_doubt, Some(limits.bytes_in_doubt));
     size("bytes quarantined", totals.bytes_quarantined, Some(limits.bytes_quarantined));
     let mut count = |name: &str, now: u64, limit: Option<u32>| {
-        let limit = limit.map(|limit| limit.to_string()).unwrap_or_default();
-        table.row([name.into(), now.to_string(), limit]);
+        table.row([name.into(), grouped(now), limit.map(grouped).unwrap_or_default()]);
     };
     count("checkpoints", totals.checkpoints, None);
     count("collectable or collecting", totals.collectable, None);
@@ -124,7 +127,7 @@ fn totals(job: &JobView) -> Table {
 fn blockers(job: &JobView) -> Table {
     let mut table = Table::new("Why it is here", &["blocker", "#checkpoints", "#bytes"]);
     table.rows(&job.blockers, usize::MAX, |count| {
-        [count.name.into(), count.checkpoints.to_string(), bytes(count.bytes)]
+        [count.name.into(), grouped(count.checkpoints), bytes(count.bytes)]
     });
     table
 }
@@ -135,9 +138,9 @@ fn conversations(job: &JobView, top: usize) -> Table {
     table.rows(&job.conversations, top, |one| {
         [
             one.conversation.to_string(),
-            one.turns.to_string(),
+            grouped(one.turns),
             bytes(one.bytes),
-            one.expired_turns.to_string(),
+            grouped(one.expired_turns),
             if one.forgotten { "forgotten".into() } else { String::new() },
         ]
     });
@@ -152,7 +155,7 @@ fn owners(job: &JobView, top: usize) -> Table {
             one.owner.to_string(),
             one.role.into(),
             one.incarnation.to_string(),
-            one.pins.to_string(),
+            grouped(one.pins),
             bytes(one.bytes_pinned),
             if one.fenced { "fenced".into() } else { String::new() },
         ]
@@ -161,17 +164,11 @@ fn owners(job: &JobView, top: usize) -> Table {
 }
 
 fn pins(title: &str, pins: &[PinView], top: usize) -> Table {
-    let columns = ["owner", "#incarnation", "#operation", "purpose", "#checkpoint", "#bytes", ""];
+    let columns = ["pin", "purpose", "#checkpoint", "#bytes", ""];
     let mut table = Table::new(title, &columns);
     table.rows(pins, top, |one| {
-        let place = match one.pin.place {
-            0 => String::new(),
-            place => format!(".{place}"),
-        };
         [
-            one.owner.to_string(),
-            one.incarnation.to_string(),
-            format!("{}{place}", one.pin.op.sequence),
+            one.pin.to_string(),
             one.purpose.into(),
             one.checkpoint.to_string(),
             bytes(one.bytes),
@@ -191,12 +188,7 @@ fn quarantined(job: &JobView, top: usize) -> Table {
     let mut table = Table::new("Quarantined checkpoints", &columns);
     let all: Vec<_> = job.checkpoints.iter().filter(|one| one.unknown > 0).collect();
     table.rows(&all, top, |one| {
-        [
-            one.checkpoint.to_string(),
-            bytes(one.bytes),
-            one.objects.to_string(),
-            one.unknown.to_string(),
-        ]
+        [one.checkpoint.to_string(), bytes(one.bytes), grouped(one.objects), grouped(one.unknown)]
     });
     table
 }

@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use pinfold_host::journal::{self, JournalError, Shown};
-use pinfold_host::view::{FileView, Identities, RecordView, VerificationView};
+use pinfold_host::view::{FileView, Identities, RecordView, UnverifiedView, VerificationView};
 use serde_json::json;
 
+use crate::number::{grouped, record};
 use crate::table::{Table, json, print};
 use crate::{Ending, Failure};
 
@@ -27,15 +28,16 @@ enum Verb {
 
 /// Read every file of the journal and say whether it is as it was written.
 ///
-/// Changes nothing and may run beside the process that has the journal open. A torn end is whole:
-/// nobody was told that it is durable, and the next opening cuts it. Beside a running process it
-/// may also be a frame that is being written at this moment.
+/// Changes nothing and may run beside the process that has the journal open. A torn end is a bad
+/// last frame with nothing behind it: one that was being written when the process or the machine
+/// stopped, or is being written at this moment. The next opening cuts it. Changed bytes in the last
+/// frame, and a last segment that was cut short by hand, look the same: see docs/operating.md.
 #[derive(Args)]
 #[command(after_help = VERIFY_EXAMPLES)]
 struct VerifyArguments {
     /// The job's data folder, which holds `journal`
     dir: PathBuf,
-    /// Print one JSON object, also when the journal is damaged
+    /// Print one JSON object, whatever became of it: also for a journal that cannot be judged
     #[arg(long)]
     json: bool,
 }
@@ -44,18 +46,19 @@ struct VerifyArguments {
 ///
 /// Changes nothing and may run beside the process that has the journal open; what is shown is
 /// durable. Records that a snapshot has replaced are gone, and are said to be. Identities are cut
-/// to their first 8 digits; --json has them whole. An operation is owner:incarnation#number, and a
-/// pin is named by the operation that took it.
+/// to their first 8 digits; --json has them whole. An operation is owner.incarnation.number, and a
+/// pin the operation that took it and its place among the answers: owner.incarnation.number.place.
 #[derive(Args)]
 #[command(after_help = DUMP_EXAMPLES)]
 struct DumpArguments {
     /// The job's data folder, which holds `journal`
     dir: PathBuf,
     /// The first record to print
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = record)]
+    #[arg(allow_negative_numbers = true)]
     from: u64,
     /// The last record to print; without it the journal's last
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = record, allow_negative_numbers = true)]
     to: Option<u64>,
     /// Print one JSON object a line
     #[arg(long)]
@@ -87,50 +90,64 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending, Failure> {
 }
 
 fn verify(arguments: &VerifyArguments) -> Result<Ending, Failure> {
-    let verification = VerificationView::of(&journal::verify(&arguments.dir)?);
+    let verification = match journal::verify(&arguments.dir) {
+        Ok(verification) => VerificationView::of(&verification),
+        Err(error) => {
+            if arguments.json {
+                print(|out| json(out, &UnverifiedView::of(&error)))?;
+            }
+            return Err(error.into());
+        }
+    };
     print(|out| if arguments.json { json(out, &verification) } else { show(out, &verification) })?;
     Ok(if verification.damage.is_empty() { Ending::Held } else { Ending::Violated })
 }
 
 fn show(out: &mut dyn Write, verification: &VerificationView) -> std::io::Result<()> {
-    let columns = ["file", "holds", "#first record", "#records", "#used", "#bytes", ""];
+    let columns = ["file", "holds", "#first record", "#records", "#used bytes", "#bytes", ""];
     let mut table = Table::new("Files", &columns);
     table.rows(&verification.files, usize::MAX, |file: &FileView| {
-        let number = |number: Option<u64>| number.map(|it| it.to_string()).unwrap_or_default();
+        let count = |number: Option<u64>| number.map(grouped).unwrap_or_default();
         let name = Path::new(&file.file).file_name().unwrap_or_default();
         [
             name.to_string_lossy().into_owned(),
             file.holds.into(),
-            number(file.first_record),
-            number(file.records),
-            number(file.used_bytes),
-            file.bytes.to_string(),
+            file.first_record.map(|number| number.to_string()).unwrap_or_default(),
+            count(file.records),
+            count(file.used_bytes),
+            grouped(file.bytes),
             if file.covered { "covered by a snapshot".into() } else { String::new() },
         ]
     });
     table.write(out)?;
     writeln!(out)?;
     if let (Some(epoch), Some(records)) = (verification.epoch, verification.records) {
-        writeln!(out, "Epoch {epoch}, {records} records")?;
+        writeln!(out, "Epoch {epoch}, {} records", grouped(records))?;
     }
     if let Some(torn) = &verification.torn {
         writeln!(
             out,
-            "Torn, or being written at this moment: {} bytes at byte {} of {} ({}). Nobody was \
-             told that they are durable; the next opening cuts them",
+            "Torn, or being written at this moment: {} bytes at byte {} of {} ({}). The next \
+             opening cuts them. Did neither the process nor the machine stop? Then these bytes \
+             may have been changed, or the file cut short: see docs/operating.md",
             torn.bytes, torn.byte, torn.file, torn.why
         )?;
     }
     for damage in &verification.damage {
         writeln!(out, "Damaged: {}", damage.what)?;
     }
-    if verification.damage.is_empty() {
-        writeln!(out, "Every file is as it was written")
-    } else if verification.records.is_some() {
-        writeln!(out, "The journal can be opened: what is damaged is covered by a snapshot")
-    } else {
-        writeln!(out, "The journal cannot be opened")
-    }
+    writeln!(
+        out,
+        "{}",
+        match (verification.damage.is_empty(), &verification.torn, verification.records) {
+            (true, None, _) => "Every file is as it was written",
+            (true, Some(_), _) => "Everything in front of the torn end is as it was written",
+            (false, _, Some(_)) => {
+                "The journal can be opened: what is damaged is covered by a snapshot"
+            }
+            (false, _, None) => "The journal cannot be opened",
+        }
+    )
 }
 
 fn dump(arguments: &DumpArguments) -> Result<Ending, Failure> {

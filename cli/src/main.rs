@@ -2,6 +2,7 @@
 
 mod inspect;
 mod journal;
+mod number;
 mod replay;
 mod table;
 mod why;

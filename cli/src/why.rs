@@ -10,6 +10,7 @@ use pinfold_host::view::WhyView;
 
 use pinfold_workload::unit::bytes;
 
+use crate::number::generation;
 use crate::table::{json, print};
 use crate::{Ending, Failure};
 
@@ -23,7 +24,7 @@ pub(crate) struct Arguments {
     /// The job's data folder, which holds `journal`
     dir: PathBuf,
     /// The checkpoint's generation, a decimal number, as `inspect` shows it
-    #[arg(value_parser = generation)]
+    #[arg(value_parser = generation, allow_negative_numbers = true)]
     checkpoint: u64,
     /// Print one JSON object
     #[arg(long)]
@@ -36,13 +37,6 @@ Examples:
   pinfold why ./job 7 --json | jq '.blockers[].name'
 
 In a key the generation is the fourth part, in hexadecimal: .../0000000000000102/... is 258.";
-
-fn generation(text: &str) -> Result<u64, String> {
-    text.parse().map_err(|_| {
-        "a checkpoint is named by its generation, a decimal number: inspect --json lists them"
-            .into()
-    })
-}
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Ending, Failure> {
     let reading = journal::read(&arguments.dir)?;

@@ -3,7 +3,8 @@
 //! `cargo run -p pinfold-host --example life -- DIR`, with a folder that holds no job yet.
 
 use std::error::Error;
-use std::path::PathBuf;
+use std::path::Path;
+use std::process::ExitCode;
 
 use pinfold_core::catalog::{
     Command, PROTOCOL_VERSION, Prepare, Register, Role, Shape, ShardShape,
@@ -58,8 +59,21 @@ impl Owner {
     }
 }
 
-fn main() -> Result<(), Failure> {
-    let dir = PathBuf::from(std::env::args_os().nth(1).ok_or("name a folder")?);
+fn main() -> ExitCode {
+    let Some(dir) = std::env::args_os().nth(1) else {
+        eprintln!("usage: life DIR, a folder that holds no job yet");
+        return ExitCode::from(2);
+    };
+    match live(Path::new(&dir)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("life: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn live(dir: &Path) -> Result<(), Failure> {
     let genesis = Genesis {
         namespace: "example".parse()?,
         // 128 random bits in earnest: a used epoch is never used again.
@@ -69,7 +83,7 @@ fn main() -> Result<(), Failure> {
         limits: Limits::default(),
     };
     // A job that exists already is gone on with by `Node::open`.
-    let (node, _effects) = Node::create(&dir, genesis)?;
+    let (node, _effects) = Node::create(dir, genesis)?;
     let mut worker = Owner::register(node.client()?, "worker")?;
 
     // `plan(&layout, &chain, tokens, &[])` gives a manifest with endpoint, digest and shape.

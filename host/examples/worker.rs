@@ -6,7 +6,8 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::error::Error;
-use std::path::PathBuf;
+use std::path::Path;
+use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use pinfold_core::catalog::Role;
@@ -65,8 +66,21 @@ fn computed(manifest: &Manifest) -> Memory {
     Memory(Mutex::new(shared.chain(private).collect()))
 }
 
-fn main() -> Result<(), Box<dyn Error>> {
-    let dir = PathBuf::from(std::env::args_os().nth(1).ok_or("name a folder")?);
+fn main() -> ExitCode {
+    let Some(dir) = std::env::args_os().nth(1) else {
+        eprintln!("usage: worker DIR, a folder that holds no job yet");
+        return ExitCode::from(2);
+    };
+    match work(Path::new(&dir)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("worker: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn work(dir: &Path) -> Result<(), Box<dyn Error>> {
     let job = Genesis {
         namespace: "example".parse()?,
         // 128 random bits in earnest: a used epoch is never used again.
@@ -75,9 +89,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         policy: Policy::default(),
         limits: Limits::default(),
     };
-    let store = FileStore::create(&dir, FileStoreOptions::default())?;
+    let store = FileStore::create(dir, FileStoreOptions::default())?;
     // A job that exists already is gone on with by `Node::open`.
-    let (node, _effects) = Node::create(&dir, job.clone())?;
+    let (node, _effects) = Node::create(dir, job.clone())?;
     // Random in earnest: it tells one start of the process from every other.
     let start = StartId::of_name("first start");
     let owner = Owner::register(node.client()?, "worker", Role::Worker, start)?;

@@ -151,7 +151,8 @@ fn the_tables_show_the_largest_first() {
         ("checkpoints", "9"),
         ("collectable or collecting", "2"),
         ("live turns", "5"),
-        ("expired turns", "3 | 268435456"),
+        ("expired turns", "3 | 268,435,456"),
+        ("conversations", "4 | 16,777,216"),
         ("turns kept per conversation", "2"),
         ("waiting for shard", "1 | 30 B"),
     ] {
@@ -161,7 +162,7 @@ fn the_tables_show_the_largest_first() {
         let fits = |line: &&str| words.iter().all(|word| line.contains(word));
         assert!(out.lines().any(|line| fits(&line)), "no {words:?} in {out}");
     };
-    let [load, doubted] = [job.load, job.doubted].map(|pin| pin.op.owner.to_string());
+    let [load, doubted] = [job.load, job.doubted].map(|pin| pin.to_string());
     line(&[&load, "load", " 4 ", "1000 B"]);
     line(&[&doubted, "save", " 9 ", "10 B", "in doubt"]);
     line(&[&ConversationId::of_name("D").to_string(), "forgotten"]);

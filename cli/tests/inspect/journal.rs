@@ -53,6 +53,13 @@ fn a_whole_journal_is_whole() {
     assert_eq!(next, last(&scene) + 1);
     let out = scene.prints("journal verify job");
     assert!(out.ends_with("\nEvery file is as it was written\n"), "{out}");
+    // Room for the next segment is in every healthy job, and is called so.
+    fs::write(scene.path("job/journal/next.tmp"), [0; 7]).unwrap();
+    fs::write(scene.path("job/journal/snapshot.tmp"), [0; 7]).unwrap();
+    let out = scene.prints("journal verify job");
+    let line = |name: &str| out.lines().find(|line| line.contains(name)).unwrap().to_string();
+    assert!(line("next.tmp").contains("room for the next segment"), "{out}");
+    assert!(line("snapshot.tmp").contains("unfinished"), "{out}");
 }
 
 /// A torn end is exit code 0 and says what would be cut; nothing is.
@@ -70,7 +77,10 @@ fn a_torn_end_is_told_and_left() {
     assert_eq!(torn("byte") + torn("bytes"), length);
     let out = scene.prints("journal verify job");
     let words = format!("{} bytes at byte {} of ", torn("bytes"), torn("byte"));
-    assert!(out.contains(&words) && out.contains("the next opening cuts them"), "{out}");
+    for words in [words.as_str(), "The next opening cuts them", "or the file cut short"] {
+        assert!(out.contains(words), "no {words:?} in {out}");
+    }
+    assert!(out.ends_with("Everything in front of the torn end is as it was written\n"), "{out}");
     let inspected = scene.json("inspect job");
     assert_eq!(inspected["journal"]["torn"], found["torn"]);
     assert!(scene.prints("inspect job").contains("torn, or being written"));
@@ -114,6 +124,28 @@ fn damage_has_a_place() {
     assert!(ended.code == Some(1) && ended.out.contains(&words), "{}", ended.out);
 }
 
+/// A small job has one segment: of that, too, what is in front of the damage is shown.
+#[test]
+fn one_damaged_segment_is_shown_up_to_the_damage() {
+    let scene = Scene::new();
+    closed(&scene, 4, JournalOptions::default());
+    let all = scene.prints("journal dump job");
+    let path = scene.segments().remove(0);
+    flip(&path, used(&path) / 2);
+    let place = scene.run("journal verify job --json").out;
+    let place: Value = serde_json::from_str(&place).unwrap();
+    let byte = place["damage"][0]["byte"].as_u64().unwrap();
+    assert!(byte > Header::BYTES as u64);
+    let ended = scene.run("journal dump job");
+    assert_eq!(ended.code, Some(1));
+    assert!(ended.err.contains(&format!("is damaged at byte {byte}")), "{}", ended.err);
+    let shown = ended.out.lines().count();
+    assert!(all.starts_with(&ended.out) && shown > 3, "{}", ended.out);
+    assert!(shown < all.lines().count());
+    let rows = scene.run("journal dump job --json");
+    assert_eq!((rows.code, rows.out.lines().count()), (Some(1), shown));
+}
+
 #[test]
 fn every_record_is_one_line_of_words() {
     let scene = Scene::new();
@@ -127,17 +159,17 @@ fn every_record_is_one_line_of_words() {
         assert!(!words.contains('{') && line.len() < 140, "{line}");
     }
     let [w1, w2, w3] = job.workers.each_ref().map(|worker| worker.id.to_string()[..8].to_string());
-    let doubted = format!("{w3}:4#{}", job.doubted.op.sequence);
+    let doubted = format!("{w3}.4.{}.0", job.doubted.op.sequence);
     for words in [
         "genesis of job known, epoch ".to_string(),
         format!("{w1} registered as worker, incarnation 2"),
-        format!("{w2}:3#1 prepared checkpoint 4 for shard 0: 1 shard, 2 objects, 1000 bytes, "),
-        format!("{w1}:2#2 settled pin {w1}:2#1, shard 0: success"),
-        format!("{w1}:2#4 released pin {w1}:2#1"),
+        format!("{w2}.3.1 prepared checkpoint 4 for shard 0: 1 shard, 2 objects, 1000 bytes, "),
+        format!("{w1}.2.2 settled pin {w1}.2.1.0, shard 0: success"),
+        format!("{w1}.2.4 released pin {w1}.2.1.0"),
         "published checkpoint 5 without a conversation".into(),
         "published checkpoint 3 for turn ".into(),
         " expired".into(),
-        "collects objects 0 to 1 of checkpoint 1".into(),
+        "handed out for deletion: objects 0 to 1 of checkpoint 1".into(),
         "deleted of checkpoint 1: 2 gone".into(),
         "deleted of checkpoint 6: 1 refused, 1 unknown".into(),
         format!("settled pin {doubted}, shard 0: in doubt"),

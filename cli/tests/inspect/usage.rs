@@ -3,6 +3,8 @@
 use std::fs;
 use std::process::Stdio;
 
+use serde_json::{Value, json};
+
 use crate::job::{KnownJob, create};
 use crate::scene::Scene;
 
@@ -45,23 +47,26 @@ fn a_read_only_folder_is_read() {
     set([0o755, 0o644]);
 }
 
+/// Verbs that only read never advise to create what is not there.
 #[test]
 fn a_folder_without_a_journal_is_bad_input() {
     let scene = Scene::new();
-    for verb in VERBS {
-        scene.refuses(verb, 2, &["job holds no journal: check the path"]);
-        assert!(!scene.path("job").exists());
-    }
+    let refused = |dir: &str, expected: &str| {
+        for verb in VERBS {
+            let verb = verb.replace(" job", &format!(" {dir}"));
+            scene.refuses(&verb, 2, &[expected]);
+            assert!(!scene.run(&verb).err.contains("create"), "{verb}");
+        }
+    };
+    refused("job", "job does not exist: check the path");
+    assert!(!scene.path("job").exists());
     fs::create_dir_all(scene.path("job/journal")).unwrap();
-    for verb in VERBS {
-        scene.refuses(verb, 2, &["job holds no journal"]);
-    }
+    refused("job", "job holds no journal: check the path");
     assert_eq!(fs::read_dir(scene.path("job/journal")).unwrap().count(), 0);
-    fs::remove_dir_all(scene.path("job")).unwrap();
-    fs::write(scene.path("job"), b"a file").unwrap();
-    for verb in VERBS {
-        scene.refuses(verb, 2, &["job holds no journal"]);
-    }
+    let (node, _effects) = create(&scene.path("job"), Default::default());
+    node.stop().unwrap();
+    refused("job/journal", "job/journal is the journal's own folder: name the folder above it");
+    refused("job/journal/lock", "lock is a file: name the data folder, which holds `journal`");
 }
 
 /// What cannot be read is neither damaged nor whole.
@@ -89,7 +94,7 @@ fn newer_files_need_a_newer_program() {
     bytes[8] = 2;
     fs::write(&path, bytes).unwrap();
     for verb in VERBS {
-        scene.refuses(verb, 2, &["has version 2 at byte 0"]);
+        scene.refuses(verb, 2, &["has version 2 at byte 8"]);
     }
     fs::write(scene.path("job/journal/index.log"), b"").unwrap();
     for verb in VERBS {
@@ -97,13 +102,50 @@ fn newer_files_need_a_newer_program() {
     }
 }
 
+/// A program is told in JSON that there is nothing to judge, with the exit code of the words.
+#[test]
+fn programs_are_told_why_nothing_was_judged() {
+    let scene = Scene::new();
+    let told = |code: i32| {
+        let ended = scene.run("journal verify job --json");
+        assert_eq!((ended.code, ended.out.matches('\n').count()), (Some(code), 1), "{ended:?}");
+        let told: Value = serde_json::from_str(&ended.out).unwrap();
+        assert_eq!(ended.err, format!("pinfold: {}\n", told["error"].as_str().unwrap()));
+        let plain = scene.run("journal verify job");
+        assert_eq!((plain.code, plain.out.as_str(), &plain.err), (Some(code), "", &ended.err));
+        (told["verdict"].clone(), told["byte"].clone(), told["file"].clone())
+    };
+    assert_eq!(told(2), (json!("missing"), Value::Null, json!("job")));
+    let (node, _effects) = create(&scene.path("job"), Default::default());
+    node.stop().unwrap();
+    let path = scene.segments().remove(0);
+    let mut newer = fs::read(&path).unwrap();
+    newer[8] = 99;
+    fs::write(&path, newer).unwrap();
+    let file = json!("job/journal/00000000000000000000.log");
+    assert_eq!(told(2), (json!("another version"), json!(8), file.clone()));
+    fs::remove_file(&path).unwrap();
+    fs::create_dir(&path).unwrap();
+    assert_eq!(told(3), (json!("unreadable"), Value::Null, file));
+}
+
 #[test]
 fn bad_usage_is_refused() {
     let scene = Scene::new();
     for (words, expected) in [
         ("inspect", "<DIR>"),
-        ("inspect job --top -1", "-1"),
-        ("inspect job --top many", "many"),
+        (
+            "inspect job --top -1",
+            "'-1' for '--top <N>': expected a whole number from 0 to 4294967295",
+        ),
+        ("inspect job --top 4294967296", "expected a whole number from 0 to 4294967295"),
+        ("inspect job --top many", "'many' for '--top <N>': expected a whole number from 0"),
+        (
+            "why job -1",
+            "'-1' for '<CHECKPOINT>': a checkpoint is named by its generation, a decimal",
+        ),
+        ("journal dump job --from -1", "number, a whole number from 0 to 18446744073709551615"),
+        ("journal dump job --to x", "'x' for '--to <N>': expected a record's number"),
         ("inspect job other", "other"),
         ("why job", "<CHECKPOINT>"),
         ("journal", "Usage: pinfold journal"),
@@ -128,6 +170,8 @@ fn help_explains_by_examples() {
         assert!(help.contains("Examples:") && help.contains(expected), "{help}");
         assert!(help.contains("--json"), "{help}");
     }
+    let help = scene.prints("inspect --help").split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(help.contains("add up to more than the totals"), "{help}");
     let help = scene.prints("journal --help");
     assert!(help.contains("verify") && help.contains("dump"), "{help}");
     let help = scene.prints("--help");

@@ -46,7 +46,7 @@ pub(super) fn follow(
         closed_bytes += last.replace(segment).map_or(0, |before| offset(before.good));
     }
     let (epoch, next_sequence) = chain.end(place)?;
-    let last = last.ok_or_else(|| JournalError::Missing { dir: place.dir.clone() })?;
+    let last = last.ok_or_else(|| place.missing())?;
     let Chain { replay, base, .. } = chain;
     Ok(Followed { replay, epoch, next_sequence, base, closed_bytes, last })
 }

@@ -17,13 +17,18 @@ pub enum JournalError {
         dir: PathBuf,
     },
     /// There is no journal.
-    #[error("{dir} holds no journal: check the path, or create one, which begins a new epoch")]
+    #[error("{dir} {found}")]
     Missing {
-        /// The data folder.
+        /// What was named as the data folder.
         dir: PathBuf,
+        /// What is there.
+        found: Absence,
     },
     /// It is open already, and only one process, once, may write a journal.
-    #[error("{path} is locked: this journal is open already, here or in another process")]
+    #[error(
+        "{path} is locked: this journal is open already, here or in another process (on Linux, \
+         `fuser` with that path names it)"
+    )]
     Locked {
         /// The lock file.
         path: PathBuf,
@@ -42,7 +47,7 @@ pub enum JournalError {
     UnknownVersion {
         /// The file.
         path: PathBuf,
-        /// Where what has that version begins, from the start of the file.
+        /// Where the version stands, from the start of the file.
         offset: u64,
         /// The version.
         version: u32,
@@ -122,6 +127,11 @@ pub enum JournalError {
     },
 }
 
+/// Where a segment and a snapshot have their version, from the start of the file.
+const VERSION_AT: u64 = 8;
+/// Where a frame has its version, from the start of the frame.
+const FRAME_VERSION_AT: u64 = 4;
+
 const NEW_EPOCH: &str = "Keep the file for diagnosis, and begin a new epoch in another folder: \
                          neither a repaired nor an older copy of a journal stands for it";
 
@@ -150,7 +160,7 @@ impl JournalError {
     #[must_use]
     pub fn path(&self) -> &Path {
         match self {
-            Self::AlreadyExists { dir } | Self::Missing { dir } => dir,
+            Self::AlreadyExists { dir } | Self::Missing { dir, .. } => dir,
             Self::Lacking { folder, .. } => folder,
             Self::Locked { path }
             | Self::Unexpected { path }
@@ -185,6 +195,28 @@ impl JournalError {
             | Self::Io { .. } => None,
         }
     }
+}
+
+/// What is there, where no journal is, and what to name instead.
+///
+/// It never advises to create one: what looks for a journal and finds none has the wrong path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Absence {
+    /// Nothing.
+    #[error("does not exist: check the path")]
+    Nothing,
+    /// A file.
+    #[error("is a file: name the data folder, which holds `journal`")]
+    File,
+    /// The journal's files themselves.
+    #[error("is the journal's own folder: name the folder above it")]
+    JournalItself,
+    /// A folder without a journal.
+    #[error("holds no journal: check the path")]
+    OtherFolder,
+    /// A journal without a record: it never began, and counts as none.
+    #[error("holds no journal: the one that is there has no record, so its job never began")]
+    NoRecord,
 }
 
 /// Why a frame was not made durable.
@@ -239,7 +271,7 @@ pub(super) fn bad_header(path: &Path, why: HeaderError) -> JournalError {
     let path = path.to_path_buf();
     match why {
         HeaderError::UnknownVersion { version } => {
-            JournalError::UnknownVersion { path, offset: 0, version }
+            JournalError::UnknownVersion { path, offset: VERSION_AT, version }
         }
         HeaderError::Short | HeaderError::Magic | HeaderError::Checksum => {
             JournalError::BadHeader { path, why }
@@ -252,6 +284,7 @@ pub(super) fn damaged(path: &Path, header_bytes: u64, damage: Damage) -> Journal
     let (path, offset) = (path.to_path_buf(), damage.at.saturating_add(header_bytes));
     match damage.why {
         DamageKind::UnknownVersion { version } => {
+            let offset = offset.saturating_add(FRAME_VERSION_AT);
             JournalError::UnknownVersion { path, offset, version: u32::from(version) }
         }
         why @ (DamageKind::NotLast { .. }
@@ -266,7 +299,7 @@ pub(super) fn bad_snapshot(path: &Path, why: SnapshotError) -> JournalError {
     let path = path.to_path_buf();
     match why {
         SnapshotError::UnknownVersion { version } => {
-            JournalError::UnknownVersion { path, offset: 0, version: u32::from(version) }
+            JournalError::UnknownVersion { path, offset: VERSION_AT, version: u32::from(version) }
         }
         SnapshotError::NotASnapshot
         | SnapshotError::Damaged

@@ -18,8 +18,6 @@ use crate::disk::{Disk, Lock, SystemDisk};
 
 /// The number of a job's first record.
 const FIRST_SEQUENCE: u64 = 0;
-/// The temporary name of the next segment.
-const NEXT: &str = "next";
 
 /// The journal of one data folder, open for writing by this process alone.
 #[derive(Debug)]
@@ -88,7 +86,7 @@ impl SegmentLog {
         if has_begun(&place, &contents)? {
             return Err(JournalError::AlreadyExists { dir: dir.to_path_buf() });
         }
-        let path = place.temporary(NEXT);
+        let path = place.next_room();
         let length_bytes = options.first_segment_bytes.min(MAX_SEGMENT_BYTES);
         let room = Room::make(&place, &path, length_bytes);
         let header = Header { epoch, first_sequence: FIRST_SEQUENCE };
@@ -121,7 +119,7 @@ impl SegmentLog {
         let place = Place::new(disk, dir);
         // Looking creates nothing, not even a lock.
         if place.contents()?.is_empty() {
-            return Err(JournalError::Missing { dir: dir.to_path_buf() });
+            return Err(place.missing());
         }
         let lock = place.lock()?;
         let contents = place.contents()?;
@@ -207,7 +205,7 @@ impl SegmentLog {
     }
 
     fn begin_next_segment(&mut self, frame_bytes: u64) -> Result<(), JournalError> {
-        let path = self.place.temporary(NEXT);
+        let path = self.place.next_room();
         let needed = frame_bytes.saturating_add(offset(Header::BYTES));
         // What failed beside the work is tried anew: it has no name yet, and nothing is in it.
         let ready = self.next_room.take().and_then(|room| room.join().ok()?.ok());
@@ -233,7 +231,7 @@ impl SegmentLog {
         {
             return;
         }
-        let (place, path) = (self.place.clone(), self.place.temporary(NEXT));
+        let (place, path) = (self.place.clone(), self.place.next_room());
         let length = self.options.next_segment_bytes(&self.segment);
         let make = move || Room::make(&place, &path, length);
         // Without a thread, the room is made when it is needed.

@@ -25,7 +25,7 @@ mod snapshots;
 mod tests;
 mod verify;
 
-pub use error::{AppendError, JournalError};
+pub use error::{Absence, AppendError, JournalError};
 pub use log::{Recovered, SegmentLog};
 pub use read::{Reading, SegmentReading, Shown, Torn, read, records};
 pub use snapshots::SnapshotReport;
@@ -51,7 +51,7 @@ pub struct JournalOptions {
     /// What is set aside for the first segment; each further one is twice as large as the one in
     /// front of it, so that a small job stays small and a large one seldom begins another.
     pub first_segment_bytes: u64,
-    /// What is set aside at most, up to 1 GiB; a frame that is larger gets a segment of its own size.
+    /// What is set aside at most, up to 1 GiB; a larger frame gets a segment of its own size.
     pub segment_bytes: u64,
     /// A snapshot is taken when closed segments hold so many bytes more than at the last one, or as
     /// many as the last one has, whichever is more. It bounds the time that a recovery takes.

@@ -8,14 +8,17 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::error::{JournalError, io_at};
+use super::error::{Absence, JournalError, io_at};
 use crate::disk::{Disk, Lock};
+use crate::folder::is_absence;
 
 const FOLDER: &str = "journal";
 const LOCK: &str = "lock";
 const SEGMENT: &str = ".log";
 const SNAPSHOT: &str = ".snapshot";
 const TEMPORARY: &str = ".tmp";
+/// What the room for the next segment is called while it is being set aside.
+const NEXT: &str = "next";
 const DIGITS: usize = 20;
 
 /// Where a journal lies.
@@ -28,7 +31,7 @@ pub(super) struct Place {
     pub(super) folder: PathBuf,
 }
 
-/// What lies there. All numbers ascend.
+/// What lies there, in order: listings of the same names are equal.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Contents {
     /// The first record's number of each segment.
@@ -76,6 +79,11 @@ impl Place {
         self.folder.join(format!("{position:0DIGITS$}{SNAPSHOT}"))
     }
 
+    /// Where room for the next segment is set aside.
+    pub(super) fn next_room(&self) -> PathBuf {
+        self.temporary(NEXT)
+    }
+
     /// The name of something while it is being made.
     pub(super) fn temporary(&self, what: &str) -> PathBuf {
         self.folder.join(format!("{what}{TEMPORARY}"))
@@ -99,7 +107,23 @@ impl Place {
         }
         contents.segments.sort_unstable();
         contents.snapshots.sort_unstable();
+        contents.leftovers.sort_unstable();
         Ok(contents)
+    }
+
+    /// That no journal is here, and what is.
+    pub(super) fn missing(&self) -> JournalError {
+        let holds_one = |place: &Self| place.contents().is_ok_and(|contents| !contents.is_empty());
+        let inside = Self { folder: self.dir.clone(), ..self.clone() };
+        let is_there = || self.disk.length(&self.dir).is_ok();
+        let found = match self.disk.names(&self.dir).map_err(|error| error.kind()) {
+            Err(io::ErrorKind::NotADirectory) if is_there() => Absence::File,
+            Err(kind) if is_absence(kind) => Absence::Nothing,
+            Ok(_) | Err(_) if holds_one(self) => Absence::NoRecord,
+            Ok(_) | Err(_) if holds_one(&inside) => Absence::JournalItself,
+            Ok(_) | Err(_) => Absence::OtherFolder,
+        };
+        JournalError::Missing { dir: self.dir.clone(), found }
     }
 
     fn number(&self, name: &str, number: &str) -> Result<u64, JournalError> {

@@ -6,6 +6,7 @@
 //! is that the owner's own sync of the last one failed: then the kernel may show what the disk
 //! lacks, until the next opening writes it again.
 
+use std::io;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -24,7 +25,7 @@ use super::segment::{Segment, offset};
 use crate::disk::SystemDisk;
 use crate::folder::is_absence;
 
-/// How often a journal that moves under the reader is read again.
+/// How often what looks damaged is read again: an owner may be changing it.
 const TRIES: u32 = 40;
 const PAUSE: Duration = Duration::from_millis(10);
 
@@ -39,6 +40,8 @@ pub struct Reading {
     pub records: u64,
     /// How many of them a snapshot stands for.
     pub snapshot_records: u64,
+    /// How many bytes that snapshot has; 0 where there is none.
+    pub snapshot_bytes: u64,
     /// The segments behind the snapshot, in order.
     pub segments: Vec<SegmentReading>,
     /// The bad frame at the end, which the next opening cuts, or which is being written now.
@@ -72,7 +75,10 @@ impl SegmentReading {
     }
 }
 
-/// A torn tail: nobody was told that it is durable.
+/// A torn tail: a bad last frame, and nothing behind it.
+///
+/// Nobody was told that it is durable, unless it was changed after its sync, or the file was cut
+/// short: no format of this kind can tell these from a frame that was being written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Torn {
     /// The file.
@@ -110,7 +116,7 @@ pub enum Shown<'a> {
 /// [`JournalError`] tells what is wrong, where, and what to do about it.
 pub fn read(dir: &Path) -> Result<Reading, JournalError> {
     let place = Place::new(Arc::new(SystemDisk), dir);
-    until_it_rests(|| read_once(&place), failed_on_the_move)
+    until_it_rests(&place, || read_contents(&place, &contents(&place)?), fault)
 }
 
 /// Shows every record behind the snapshot in order, until `show` breaks off.
@@ -126,52 +132,67 @@ pub fn records(
 ) -> Result<(), JournalError> {
     let place = Place::new(Arc::new(SystemDisk), dir);
     let mut next = 0;
-    until_it_rests(|| show_once(&place, &mut next, show), failed_on_the_move)
+    until_it_rests(&place, || show_once(&place, &mut next, show), fault)
 }
 
-/// Reads again while the owner changes files under the reader.
-pub(super) fn until_it_rests<T>(mut read: impl FnMut() -> T, moves: impl Fn(&T) -> bool) -> T {
-    for _ in 1..TRIES {
+/// Reads again while the owner changes files under the reader, which `fault` of a try may tell.
+///
+/// As long as what was listed is gone and the names have changed since, an owner took it away: that
+/// is no try. What is damaged in earnest stays so.
+pub(super) fn until_it_rests<T>(
+    place: &Place,
+    mut read: impl FnMut() -> T,
+    fault: impl Fn(&T) -> Option<&JournalError>,
+) -> T {
+    let mut tries = 0;
+    loop {
+        let before = place.contents().ok();
         let seen = read();
-        if !moves(&seen) {
-            return seen;
+        let Some(error) = fault(&seen) else { return seen };
+        let moved = is_gone(error) && place.contents().ok() != before;
+        if !moved {
+            tries += 1;
+            if tries == TRIES || !may_be_moving(error) {
+                return seen;
+            }
         }
         thread::sleep(PAUSE);
     }
-    read()
 }
 
-/// A segment that was removed, or grew while it was being read, is one that an owner works on; what
-/// is damaged in earnest stays so.
-pub(super) fn may_be_moving(error: &JournalError) -> bool {
+/// What was listed is not there.
+pub(super) fn is_gone(error: &JournalError) -> bool {
     match error {
-        JournalError::Io { source, .. } => source.kind() == std::io::ErrorKind::NotFound,
+        JournalError::Io { source, .. } => source.kind() == io::ErrorKind::NotFound,
+        error => matches!(error, JournalError::Missing { .. }),
+    }
+}
+
+/// A segment that was removed, or grew while it was being read, is one that an owner works on.
+fn may_be_moving(error: &JournalError) -> bool {
+    match error {
+        JournalError::Io { .. } => is_gone(error),
         error => error.is_damage(),
     }
 }
 
-fn failed_on_the_move<T>(read: &Result<T, JournalError>) -> bool {
-    read.as_ref().err().is_some_and(may_be_moving)
+fn fault<T>(read: &Result<T, JournalError>) -> Option<&JournalError> {
+    read.as_ref().err()
 }
 
 /// What lies there; it is an error when that is nothing, or the data folder a file.
 pub(super) fn contents(place: &Place) -> Result<Contents, JournalError> {
     match place.contents() {
-        Ok(contents) if contents.is_empty() => Err(missing(place)),
-        Err(JournalError::Io { source, .. }) if is_absence(source.kind()) => Err(missing(place)),
+        Ok(contents) if contents.is_empty() => Err(place.missing()),
+        Err(JournalError::Io { source, .. }) if is_absence(source.kind()) => Err(place.missing()),
         contents => contents,
     }
 }
 
-/// A journal without a record never began, and counts as none.
-fn missing(place: &Place) -> JournalError {
-    JournalError::Missing { dir: place.dir.clone() }
-}
-
-pub(super) fn read_once(place: &Place) -> Result<Reading, JournalError> {
-    let contents = contents(place)?;
+/// Reads what was listed; the last segment is synced.
+pub(super) fn read_contents(place: &Place, contents: &Contents) -> Result<Reading, JournalError> {
     let mut segments = Vec::new();
-    let followed = chain::follow(place, &contents, &mut |segment| {
+    let followed = chain::follow(place, contents, &mut |segment| {
         segments.push(SegmentReading::of(segment));
     })?;
     let Followed { replay, epoch, base, last, .. } = followed;
@@ -183,11 +204,11 @@ pub(super) fn read_once(place: &Place) -> Result<Reading, JournalError> {
         why,
     });
     let (catalog, records) = replay.into_parts().map_err(|why| match why {
-        RecoverError::Empty => missing(place),
+        RecoverError::Empty => place.missing(),
         why => JournalError::BadRecord { path: last.path.clone(), why },
     })?;
-    let snapshot_records = base.map_or(0, |(position, _)| position);
-    Ok(Reading { epoch, catalog, records, snapshot_records, segments, torn })
+    let (snapshot_records, snapshot_bytes) = base.unwrap_or_default();
+    Ok(Reading { epoch, catalog, records, snapshot_records, snapshot_bytes, segments, torn })
 }
 
 fn show_once(
@@ -204,11 +225,12 @@ fn show_once(
         }
     }
     for first in contents.needed() {
-        let segment = Segment::read(place, *first)?;
-        chain.follow(place, &segment)?;
+        let (segment, damage) = Segment::read_to_damage(place, *first)?;
+        let followed = chain.follow(place, &segment);
         place.disk.sync_file(&segment.path).map_err(io_at("sync", &segment.path))?;
         for (sequence, record) in segment.records() {
-            if sequence < *next {
+            // What was followed is shown, also when something behind it is at fault.
+            if sequence < *next || sequence >= chain.replay.position() {
                 continue;
             }
             // It was followed already, so it can be decoded.
@@ -219,7 +241,9 @@ fn show_once(
                 return Ok(());
             }
         }
+        followed?;
+        damage.map_or(Ok(()), Err)?;
     }
     chain.end(place)?;
-    if *next == 0 { Err(missing(place)) } else { Ok(()) }
+    if *next == 0 { Err(place.missing()) } else { Ok(()) }
 }

@@ -37,28 +37,49 @@ pub(super) struct Segment {
 }
 
 impl Segment {
-    /// Reads the segment of this name.
+    /// Reads the segment of this name; a damaged one is refused as a whole.
     pub(super) fn read(place: &Place, first_sequence: u64) -> Result<Self, JournalError> {
+        match Self::read_to_damage(place, first_sequence)? {
+            (segment, None) => Ok(segment),
+            (_, Some(damage)) => Err(damage),
+        }
+    }
+
+    /// Reads the segment of this name up to its end or to what is damaged in it, which is told
+    /// beside it. For those who look on: nothing may go on from what is in front of damage.
+    pub(super) fn read_to_damage(
+        place: &Place,
+        first_sequence: u64,
+    ) -> Result<(Self, Option<JournalError>), JournalError> {
         let path = place.segment(first_sequence);
         let length_bytes = place.disk.length(&path).map_err(io_at("look at", &path))?;
         if length_bytes > MAX_SEGMENT_BYTES {
             return Err(JournalError::Foreign { path, what: "it is longer than a segment is" });
         }
         let bytes = place.disk.read(&path).map_err(io_at("read", &path))?;
-        let segment = Self::judge(path, bytes)?;
+        let (segment, damage) = Self::judge(path, bytes)?;
         if segment.first_sequence == first_sequence {
-            return Ok(segment);
+            return Ok((segment, damage));
         }
         let what = "its header names another first record than its name";
         Err(JournalError::Foreign { path: segment.path, what })
     }
 
-    fn judge(path: PathBuf, bytes: Vec<u8>) -> Result<Self, JournalError> {
+    fn judge(path: PathBuf, bytes: Vec<u8>) -> Result<(Self, Option<JournalError>), JournalError> {
         let header = Header::decode(&bytes).map_err(|why| bad_header(&path, why))?;
         let Header { epoch, first_sequence } = header;
         let frames = bytes.get(Header::BYTES..).unwrap_or_default();
-        let scan = record::scan(&epoch, first_sequence, frames)
-            .map_err(|damage| damaged(&path, offset(Header::BYTES), damage))?;
+        let error = |damage| damaged(&path, offset(Header::BYTES), damage);
+        let (scan, damage) = match record::scan(&epoch, first_sequence, frames) {
+            Ok(scan) => (scan, None),
+            Err(damage) => {
+                let at = usize::try_from(damage.at).unwrap_or(frames.len());
+                let front = frames.get(..at).unwrap_or_default();
+                // All of them are good.
+                let scan = record::scan(&epoch, first_sequence, front).map_err(error)?;
+                (scan, Some(error(damage)))
+            }
+        };
         // All lie within `bytes`, so they fit.
         let place = |at: u64| usize::try_from(at).map_or(bytes.len(), |at| at + Header::BYTES);
         let good = place(scan.good_bytes());
@@ -68,7 +89,9 @@ impl Segment {
         };
         let last_frame_at = scan.last_frame_at().map_or(good, place);
         let next_sequence = scan.next_sequence();
-        Ok(Self { path, epoch, first_sequence, next_sequence, torn, good, last_frame_at, bytes })
+        let segment =
+            Self { path, epoch, first_sequence, next_sequence, torn, good, last_frame_at, bytes };
+        Ok((segment, damage))
     }
 
     /// Its records in order, each with its number.

@@ -26,7 +26,21 @@ pub struct VerificationView {
     pub files: Vec<FileView>,
 }
 
-/// A bad frame at the end: nobody was told that it is durable.
+/// Why nothing can be said of a journal's files.
+#[derive(Clone, Debug, Serialize)]
+pub struct UnverifiedView {
+    /// `missing`, `another version`, or `unreadable`. Damage has a [`VerificationView`]; an error
+    /// from elsewhere that tells some is `damaged` here.
+    pub verdict: &'static str,
+    /// The file or folder.
+    pub file: String,
+    /// Where in the file, in bytes from its start; none where it is no single place.
+    pub byte: Option<u64>,
+    /// What is wrong, and what to do.
+    pub error: String,
+}
+
+/// A bad frame at the end, and nothing behind it: what [`Torn`] says of it.
 #[derive(Clone, Debug, Serialize)]
 pub struct TornView {
     /// The file.
@@ -55,7 +69,7 @@ pub struct DamageView {
 pub struct FileView {
     /// The file.
     pub file: String,
-    /// `segment`, `snapshot`, `unfinished`, or `damaged`.
+    /// `segment`, `snapshot`, `room for the next segment`, `unfinished`, or `damaged`.
     pub holds: &'static str,
     /// The number of its first record; none where it holds no segment.
     pub first_record: Option<u64>,
@@ -92,6 +106,31 @@ impl VerificationView {
     }
 }
 
+impl UnverifiedView {
+    /// Why it was refused.
+    #[must_use]
+    pub fn of(error: &JournalError) -> Self {
+        let verdict = match error {
+            JournalError::Missing { .. } => "missing",
+            JournalError::UnknownVersion { .. } | JournalError::Unexpected { .. } => {
+                "another version"
+            }
+            JournalError::Io { .. }
+            | JournalError::Locked { .. }
+            | JournalError::AlreadyExists { .. } => "unreadable",
+            JournalError::BadHeader { .. }
+            | JournalError::Damaged { .. }
+            | JournalError::TornInside { .. }
+            | JournalError::Foreign { .. }
+            | JournalError::Lacking { .. }
+            | JournalError::BadSnapshot { .. }
+            | JournalError::BadRecord { .. } => "damaged",
+        };
+        let file = error.path().display().to_string();
+        Self { verdict, file, byte: error.offset(), error: error.to_string() }
+    }
+}
+
 impl TornView {
     pub(super) fn of(torn: &Torn) -> Self {
         Self {
@@ -120,6 +159,7 @@ impl FileView {
             Holding::Snapshot { records } => {
                 ("snapshot", None, Some(records), Some(file.length_bytes))
             }
+            Holding::Room => ("room for the next segment", None, None, None),
             Holding::Unfinished => ("unfinished", None, None, None),
             Holding::Damaged => ("damaged", None, None, None),
         };

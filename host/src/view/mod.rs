@@ -15,7 +15,7 @@ pub use job::{
     BlockerCount, CheckpointView, ConversationView, Inspection, JobView, JournalView, OwnerView,
     PinView, PolicyView,
 };
-pub use journal::{DamageView, FileView, TornView, VerificationView};
+pub use journal::{DamageView, FileView, TornView, UnverifiedView, VerificationView};
 pub use record::{Identities, RecordView};
 pub use why::{BlockerView, Names, NeverMinted, WhyView};
 

@@ -186,15 +186,14 @@ impl Identities {
         digits
     }
 
-    /// `owner:incarnation#operation`.
+    /// `owner.incarnation.sequence`, as everywhere.
     fn op(self, op: OpId) -> String {
-        format!("{}:{}#{}", self.show(op.owner), op.incarnation, op.sequence)
+        format!("{}.{}.{}", self.show(op.owner), op.incarnation, op.sequence)
     }
 
-    /// The operation that took the pin, and the place in its answer where that is not the first.
+    /// The operation that took the pin, and the pin's place among its answers.
     fn pin(self, pin: PinId) -> String {
-        let op = self.op(pin.op);
-        if pin.place == 0 { op } else { format!("{op}.{}", pin.place) }
+        format!("{}.{}", self.op(pin.op), pin.place)
     }
 
     /// `conversation/turn`.
@@ -244,10 +243,8 @@ impl Identities {
                 };
                 format!("marked {} lost: {object} {}", named(*checkpoint), loss(*why))
             }
-            Change::Doubted { pin, doubtful: true } => format!("doubts pin {}", self.pin(*pin)),
-            Change::Doubted { pin, doubtful: false } => {
-                format!("doubts pin {} no more", self.pin(*pin))
-            }
+            Change::Doubted { pin, doubtful: true } => format!("doubted pin {}", self.pin(*pin)),
+            Change::Doubted { pin, doubtful: false } => format!("undoubted pin {}", self.pin(*pin)),
             Change::Collected { work, more } => collected(work, *more),
             Change::Deleted { checkpoint, outcomes } => deleted(*checkpoint, outcomes),
             Change::Configured { policy: new, trim, .. } => {
@@ -352,13 +349,19 @@ const fn loss(why: Loss) -> &'static str {
 
 fn collected(work: &[DeleteWork], more: bool) -> String {
     let piece = |work: &DeleteWork| {
-        let last = work.first.saturating_add(work.count).saturating_sub(1);
-        format!("objects {} to {last} of {}", work.first, named(work.checkpoint))
+        let DeleteWork { checkpoint, first, count } = *work;
+        let objects = match count {
+            1 => format!("object {first}"),
+            count => {
+                format!("objects {first} to {}", first.saturating_add(count).saturating_sub(1))
+            }
+        };
+        format!("{objects} of {}", named(checkpoint))
     };
     let more = if more { "; more is left" } else { "" };
     match work {
         [] => format!("collected nothing{more}"),
-        work => format!("collects {}{more}", list(work.iter().map(piece))),
+        work => format!("handed out for deletion: {}{more}", list(work.iter().map(piece))),
     }
 }
 

@@ -82,9 +82,9 @@ fn early() -> Vec<Said> {
         (
             Change::Settled { pin: pin(0), shard: None, evidence: Evidence::QuiescedFailure },
             "settled",
-            "settled pin aaaaaaaa:3#7: failure",
+            "settled pin aaaaaaaa.3.7.0: failure",
         ),
-        (Change::Released { pin: pin(0) }, "released", "released pin aaaaaaaa:3#7"),
+        (Change::Released { pin: pin(0) }, "released", "released pin aaaaaaaa.3.7.0"),
         (
             Change::Published {
                 checkpoint: checkpoint(4),
@@ -123,17 +123,18 @@ fn late() -> Vec<Said> {
             "lost",
             "marked checkpoint 4 lost: shared object 6 is absent",
         ),
-        (Change::Doubted { pin: pin(2), doubtful: true }, "doubted", "doubts pin aaaaaaaa:3#7.2"),
+        (Change::Doubted { pin: pin(2), doubtful: true }, "doubted", "doubted pin aaaaaaaa.3.7.2"),
         (
             Change::Doubted { pin: pin(2), doubtful: false },
             "doubted",
-            "doubts pin aaaaaaaa:3#7.2 no more",
+            "undoubted pin aaaaaaaa.3.7.2",
         ),
         (Change::Collected { work: few(&[]), more: false }, "collected", "collected nothing"),
         (
             Change::Collected { work: few(&[work(4, 0, 2), work(2, 1, 1)]), more: true },
             "collected",
-            "collects objects 0 to 1 of checkpoint 4, objects 1 to 1 of checkpoint 2; more is left",
+            "handed out for deletion: objects 0 to 1 of checkpoint 4, object 1 of checkpoint 2; \
+             more is left",
         ),
         (
             Change::Deleted {
@@ -176,21 +177,30 @@ fn every_change_has_words_and_a_kind() {
     for (change, kind, words) in early().into_iter().chain(late()) {
         let event = Event::Decided { op: op(9), fingerprint: 0, change };
         let record = RecordView::of(52, &event, Identities::Short);
-        assert_eq!(record.text, format!("aaaaaaaa:3#9 {words}"));
+        assert_eq!(record.text, format!("aaaaaaaa.3.9 {words}"));
         assert_eq!((record.record, record.kind), (52, kind));
         assert_eq!((record.owner, record.operation), (Some(OWNER), Some(9)));
         let whole = RecordView::of(52, &event, Identities::Whole);
-        assert!(whole.text.starts_with(&format!("{OWNER}:3#9 ")));
+        assert!(whole.text.starts_with(&format!("{OWNER}.3.9 ")));
         let named: Vec<_> = whole.checkpoints.iter().map(|number| number.0).collect();
         let said = [4, 2].into_iter().filter(|n| words.contains(&format!("checkpoint {n}")));
         assert_eq!(named, said.collect::<Vec<_>>(), "{words}");
     }
 }
 
+/// A pin and an operation are written as everywhere else, only shorter.
+#[test]
+fn identities_are_written_as_everywhere() {
+    let released = Change::Released { pin: pin(2) };
+    let event = Event::Decided { op: op(9), fingerprint: 0, change: released };
+    let whole = RecordView::of(52, &event, Identities::Whole);
+    assert_eq!(whole.text, format!("{} released pin {}", op(9), pin(2)));
+}
+
 #[test]
 fn every_follow_up_has_words() {
     for (follow_up, words) in [
-        (FollowUp::EndPin { pin: pin(0) }, "ended pin aaaaaaaa:3#7, which was fenced"),
+        (FollowUp::EndPin { pin: pin(0) }, "ended pin aaaaaaaa.3.7.0, which was fenced"),
         (FollowUp::Expire { turn: turn(1) }, "turn cccccccc/00000001 expired"),
         (
             FollowUp::Purge { conversation: CONVERSATION, turns: 2 },

@@ -268,14 +268,14 @@ fn unknown_versions_are_refused_by_name() {
     let path = first_segment(dir.path());
     let bytes = fs::read(&path).unwrap();
     let last_at = used(&path).len() - history.frames.last().unwrap().len();
-    for (at, place) in [(8, 0), (last_at + 4, last_at)] {
+    for at in [8, last_at + 4] {
         let mut newer = bytes.clone();
         newer[at] = 2;
         fs::write(&path, &newer).unwrap();
         let error = open(dir.path()).unwrap_err();
         assert!(
             matches!(&error, JournalError::UnknownVersion { offset, version: 2, .. }
-                if *offset == place as u64),
+                if *offset == at as u64),
             "{error:?}"
         );
         assert!(!error.is_damage());
@@ -310,7 +310,7 @@ fn snapshots_must_be_good() {
     bytes.clone_from(&good);
     bytes[8] = 9;
     fs::write(&snapshot, &bytes).unwrap();
-    assert!(matches!(refused(), JournalError::UnknownVersion { version: 9, .. }));
+    assert!(matches!(refused(), JournalError::UnknownVersion { version: 9, offset: 8, .. }));
     fs::remove_file(&snapshot).unwrap();
     assert!(matches!(refused(), JournalError::Lacking { from: 0, .. }));
     let misnamed = dir.path().join("journal/00000000000000000001.snapshot");

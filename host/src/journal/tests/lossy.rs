@@ -3,8 +3,8 @@
 //! Each call is a step. At the chosen step the machine stops, or the call fails; from a stop on
 //! every call fails until the machine starts again, with a state of its disk that the promises of
 //! [`Disk`] allow: each unsynced piece of a write, each unsynced length and each unsynced name is
-//! there or not, independently. After a failed sync the page cache shows what the disk lost in part,
-//! and no later sync brings it back.
+//! there or not, independently. After a failed sync the page cache shows what the disk lost in
+//! part, and no later sync brings it back.
 
 use std::collections::BTreeMap;
 use std::io;

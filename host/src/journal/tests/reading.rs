@@ -3,9 +3,10 @@
 use std::fs::{self, OpenOptions};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use pinfold_core::catalog::Event;
-use pinfold_core::journal::record::Header;
+use pinfold_core::journal::record::{self, Header};
 use tempfile::TempDir;
 
 use super::history::History;
@@ -139,17 +140,63 @@ fn a_snapshot_may_come_between() {
     assert_eq!(next, history.states.last().unwrap().0);
 }
 
-/// What is in front of damage is shown, then the damage is told.
+/// Where each frame of a segment begins in the file, and the numbers of its records.
+fn frames_of(path: &Path) -> Vec<(usize, Vec<u64>)> {
+    let bytes = fs::read(path).unwrap();
+    let header = Header::decode(&bytes).unwrap();
+    let frames = &bytes[Header::BYTES..];
+    let scan = record::scan(&header.epoch, header.first_sequence, frames).unwrap();
+    let mut at = Header::BYTES;
+    let place = |frame: record::Frame<'_>| {
+        let numbers: Vec<_> = frame.records().map(|(number, _)| number).collect();
+        let payload: usize = frame.records().map(|(_, record)| record.len() + 4).sum();
+        let begin = at;
+        at += payload + record::FRAME_OVERHEAD_BYTES as usize;
+        (begin, numbers)
+    };
+    scan.frames().map(place).collect()
+}
+
+/// What is in front of damage is shown, then the damage is told; in the middle of a segment too,
+/// which may be the only one.
 #[test]
 fn records_are_shown_up_to_the_damage() {
-    let (dir, _) = written(6, SMALL);
-    let second = files(dir.path(), ".log").remove(1);
-    flip(&second, Header::BYTES + 2);
-    let first_of_second: u64 = second.file_stem().unwrap().to_str().unwrap().parse().unwrap();
+    let one = JournalOptions { first_segment_bytes: 1 << 20, segment_bytes: 1 << 20, ..SMALL };
+    for (options, damaged) in [(SMALL, 1), (one, 0)] {
+        let (dir, _) = written(6, options);
+        let path = files(dir.path(), ".log").remove(damaged);
+        let frames = frames_of(&path);
+        let (at, numbers) = &frames[frames.len() / 2];
+        assert!(frames.len() > 1 && *at > Header::BYTES, "{frames:?}");
+        flip(&path, at + 2);
+        let (shown, (_, shown_numbers)) = seen(dir.path());
+        let error = shown.unwrap_err();
+        assert_eq!((error.path(), error.offset()), (path.as_path(), Some(*at as u64)));
+        assert_eq!(shown_numbers, (0..numbers[0]).collect::<Vec<_>>());
+        assert!(numbers[0] > 0);
+        read(dir.path()).unwrap_err();
+    }
+}
+
+/// Good checksums over what cannot be followed: the records in front of it are shown.
+#[test]
+fn records_are_shown_up_to_one_that_cannot_be_followed() {
+    let dir = tempfile::tempdir().unwrap();
+    let history = History::of_turns(2);
+    let options = JournalOptions { first_segment_bytes: 1 << 20, ..SMALL };
+    let mut log = SegmentLog::create(dir.path(), history.epoch, options).unwrap();
+    let (early, _) = history.frames.split_at(4);
+    for frame in early {
+        log.append(frame).unwrap();
+    }
+    let next = history.states[4].0;
+    let mut writer = record::FrameWriter::default();
+    writer.begin(next);
+    writer.push(&[0xFF; 9]).unwrap();
+    log.append(writer.finish(&history.epoch)).unwrap();
     let (shown, (_, numbers)) = seen(dir.path());
-    let error = shown.unwrap_err();
-    assert_eq!((error.path(), error.offset()), (second.as_path(), Some(Header::BYTES as u64)));
-    assert_eq!(numbers, (0..first_of_second).collect::<Vec<_>>());
+    assert!(matches!(shown, Err(JournalError::BadRecord { .. })), "{shown:?}");
+    assert_eq!(numbers, (0..next).collect::<Vec<_>>());
 }
 
 #[test]
@@ -164,21 +211,37 @@ fn whoever_breaks_off_is_shown_no_more() {
     assert_eq!(shown, 3);
 }
 
-/// A journal without a record never began: it counts as none, and nothing is wrong with it.
+/// Without a journal it is said what is there instead; one without a record never began, and counts
+/// as none.
 #[test]
-fn a_journal_that_never_began_is_none() {
+fn where_no_journal_is_something_else_is() {
     let dir = tempfile::tempdir().unwrap();
-    let missing = |dir: &Path| {
-        assert!(matches!(read(dir), Err(JournalError::Missing { .. })));
-        assert!(matches!(verify(dir), Err(JournalError::Missing { .. })));
-        assert!(matches!(seen(dir).0, Err(JournalError::Missing { .. })));
+    let missing = |dir: &Path, expected: Absence| {
+        let refused = |error: JournalError| {
+            assert!(!error.to_string().contains("create"), "{error}");
+            match error {
+                JournalError::Missing { dir: named, found } => {
+                    assert_eq!((named.as_path(), found), (dir, expected));
+                }
+                other => panic!("{other:?}"),
+            }
+        };
+        refused(read(dir).unwrap_err());
+        refused(verify(dir).unwrap_err());
+        refused(seen(dir).0.unwrap_err());
     };
-    missing(dir.path());
-    fs::write(dir.path().join("file"), b"").unwrap();
-    missing(&dir.path().join("file"));
+    missing(dir.path(), Absence::OtherFolder);
+    missing(&dir.path().join("none"), Absence::Nothing);
+    let file = dir.path().join("file");
+    fs::write(&file, b"").unwrap();
+    missing(&file, Absence::File);
+    missing(&file.join("below"), Absence::Nothing);
+    fs::create_dir(dir.path().join("journal")).unwrap();
+    missing(dir.path(), Absence::OtherFolder);
     let epoch = History::of_turns(1).epoch;
     drop(SegmentLog::create(dir.path(), epoch, SMALL).unwrap());
-    missing(dir.path());
+    missing(dir.path(), Absence::NoRecord);
+    missing(&dir.path().join("journal"), Absence::JournalItself);
 }
 
 /// Every file with what it holds, those included that a snapshot stands for.
@@ -219,7 +282,8 @@ fn verify_looks_at_every_file() {
                 assert_eq!(file.covered, file.path != *last);
             }
             Holding::Snapshot { records } => assert_eq!((*records, file.covered), (open, false)),
-            Holding::Unfinished => assert_eq!(file.length_bytes, 7),
+            Holding::Room => assert_eq!(file.length_bytes, 7),
+            Holding::Unfinished => panic!("{file:?}"),
             Holding::Damaged => panic!("{file:?}"),
         }
     }
@@ -268,15 +332,95 @@ fn verify_tells_what_would_be_cut() {
     assert_eq!(fs::metadata(&last).unwrap().len(), length, "nothing was cut");
 }
 
+/// Beside an owner whose files come and go all the time, every look is of one moment: the figure in
+/// all is where the last row ends, nothing is damaged, and nothing is missing.
+#[test]
+fn verify_is_of_one_moment() {
+    let history = History::of_turns(150);
+    for options in [SMALL, WITH_SNAPSHOTS] {
+        let dir = tempfile::tempdir().unwrap();
+        let mut log = SegmentLog::create(dir.path(), history.epoch, options).unwrap();
+        log.append(&history.frames[0]).unwrap();
+        let done = AtomicBool::new(false);
+        let looks = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for frame in &history.frames[1..] {
+                    log.append(frame).unwrap();
+                }
+                done.store(true, Ordering::Relaxed);
+            });
+            let (mut looks, mut records) = (0, 0);
+            while !done.load(Ordering::Relaxed) {
+                let verification = verify(dir.path()).unwrap();
+                assert!(verification.damage.is_empty(), "{:?}", verification.damage);
+                let whole = verification.whole.unwrap();
+                let end = |file: &FileReading| match file.holds {
+                    Holding::Segment { next_sequence, .. } => Some(next_sequence),
+                    Holding::Snapshot { .. }
+                    | Holding::Room
+                    | Holding::Unfinished
+                    | Holding::Damaged => None,
+                };
+                let last = verification.files.iter().filter_map(end).max();
+                assert_eq!(last, Some(whole.records));
+                assert!(whole.records >= records);
+                records = whole.records;
+                looks += 1;
+            }
+            looks
+        });
+        assert!(looks > 3, "{looks}");
+        let all = history.states.last().unwrap().0;
+        assert_eq!(verify(dir.path()).unwrap().whole.unwrap().records, all);
+    }
+}
+
+/// Files that vanish under the reader are no failure as long as the names change, and one where
+/// they do not; damage is told although they change for ever.
+#[test]
+fn a_reader_waits_for_an_owner_and_for_nobody_else() {
+    let (dir, _) = written(2, SMALL);
+    let place = place::Place::new(std::sync::Arc::new(crate::disk::SystemDisk), dir.path());
+    let busy = |number: u32| {
+        let name = |number| dir.path().join(format!("journal/{number}.tmp"));
+        fs::write(name(number + 1), b"").unwrap();
+        let _ = fs::remove_file(name(number));
+    };
+    let gone = || {
+        let path = dir.path().join("journal/gone");
+        Err::<u32, _>(error::io_at("read", &path)(std::io::ErrorKind::NotFound.into()))
+    };
+    let tries_of = |last: u32, fault: &dyn Fn() -> Result<u32, JournalError>, is_busy: bool| {
+        let mut tries = 0;
+        let read = || {
+            tries += 1;
+            if is_busy {
+                busy(tries);
+            }
+            if tries == last { Ok(tries) } else { fault() }
+        };
+        let seen = read::until_it_rests(&place, read, |seen| seen.as_ref().err());
+        (seen.is_ok(), tries)
+    };
+    assert_eq!(tries_of(100, &gone, true), (true, 100));
+    assert_eq!(tries_of(100, &gone, false), (false, 40));
+    let damage = || Err(JournalError::Lacking { folder: place.folder.clone(), from: 1 });
+    assert_eq!(tries_of(100, &damage, true), (false, 40));
+    let refused = || Err(JournalError::Unexpected { path: place.folder.clone() });
+    assert_eq!(tries_of(100, &refused, true), (false, 1));
+}
+
 /// What is being made is not read, however long it is or whatever lies there under such a name.
 #[test]
 fn what_is_unfinished_is_only_measured() {
     let (dir, _) = written(2, SMALL);
     let (sparse, folder) = (dir.path().join("journal/next.tmp"), dir.path().join("journal/x.tmp"));
     fs::File::create(&sparse).unwrap().set_len(1 << 40).unwrap();
-    fs::create_dir(folder).unwrap();
+    fs::create_dir(&folder).unwrap();
     let verification = verify(dir.path()).unwrap();
     assert!(verification.damage.is_empty() && verification.whole.is_some());
     let found = verification.files.iter().find(|file| file.path == sparse).unwrap();
-    assert_eq!((found.length_bytes, &found.holds), (1 << 40, &Holding::Unfinished));
+    assert_eq!((found.length_bytes, &found.holds), (1 << 40, &Holding::Room));
+    let other = verification.files.iter().find(|file| file.path == folder).unwrap();
+    assert_eq!(other.holds, Holding::Unfinished);
 }

@@ -38,6 +38,8 @@ Exit codes:
 enum Ending {
     Held,
     Violated,
+    /// All was served, and something outside failed on the way.
+    Incomplete,
 }
 
 /// Why a verb ended early, in words that say what to do.
@@ -68,6 +70,7 @@ fn main() -> ExitCode {
     let (what, code) = match ended {
         Ok(Ending::Held) => return ExitCode::SUCCESS,
         Ok(Ending::Violated) => return ExitCode::from(1),
+        Ok(Ending::Incomplete) => return ExitCode::from(3),
         Err(Failure::Violated(what)) => (what, 1),
         Err(Failure::Input(what)) => (what, 2),
         Err(Failure::Incomplete(what)) => (what, 3),

@@ -139,7 +139,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending, Failure> {
         false => table::write(out, &report),
     })?;
     written.map_err(Failure::Incomplete)?;
-    Ok(if report.violations == 0 { Ending::Held } else { Ending::Violated })
+    Ok(match (report.violations, report.tally.store_failures) {
+        (0, 0) => Ending::Held,
+        (0, _) => Ending::Incomplete,
+        _ => Ending::Violated,
+    })
 }
 
 /// The place of the page, which must not be the trace's.

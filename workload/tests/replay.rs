@@ -148,7 +148,7 @@ fn object_0_is_the_acknowledged_manifest() {
 fn a_vanished_object_is_a_violation() {
     let report = sabotaged(6, |dir| fs::remove_file(newest(dir)).unwrap());
     assert_eq!(report.violations, 1, "{report:?}");
-    assert!(report.violation_texts[0].starts_with("I1: turn ("), "{report:?}");
+    assert!(report.violation_texts[0].starts_with("I1: turn "), "{report:?}");
     assert!(report.violation_texts[0].ends_with(" is not whole"), "{report:?}");
 }
 

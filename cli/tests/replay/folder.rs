@@ -92,6 +92,9 @@ fn a_foreign_trace_breaks_nothing() {
     scene.write("trace.jsonl", &crate::scene::mooncake(&[(1024, &[3, 2])]));
     let report = scene.replay("--data job --resume");
     assert_figures(&report, &[("restores", 0), ("restore_failures", 1), ("unsaved", 1)]);
+    assert_figures(&report, &[("unsaved_mismatches", 1), ("store_failures", 0)]);
+    let reason = report["restore_failure_text"].as_str().unwrap();
+    assert!(reason.contains("another trace gave its block ids to other prefixes"), "{reason}");
 }
 
 /// An expired turn stays expired (I7): going on with a job that keeps one turn serves all turns
@@ -105,6 +108,7 @@ fn expired_turns_do_not_return() {
         let again = scene.replay("--data job --turns 1 --resume");
         let expected = [("checkpoints_written", 0), ("already_published", 2), ("unsaved", 2)];
         assert_figures(&again, &expected);
+        assert_figures(&again, &[("unsaved_expired", 2)]);
         assert_eq!(again["bytes_retained"], first["bytes_retained"]);
         assert_eq!(scene.private("job"), objects);
     }

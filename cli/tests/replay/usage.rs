@@ -66,10 +66,11 @@ fn the_table_has_the_figures() {
     };
     for (name, expected) in [
         ("requests", "5"),
-        ("conversations", "3"),
+        ("conversations in the trace", "3"),
         ("turns", "4"),
         ("too short to keep", "1"),
-        ("restored, every byte verified", "2"),
+        ("restored", "2"),
+        ("of them with wrong bytes", "0"),
         ("nothing kept", "2"),
         ("prefill tokens saved", "2560 (52.9 %)"),
         ("written", "3"),

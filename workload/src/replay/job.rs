@@ -15,7 +15,7 @@ use pinfold_host::file_store::{FileStore, FileStoreOptions};
 use pinfold_host::journal::SegmentLog;
 use pinfold_host::node::{Effects, Gone, Node, NodeClient, NodeStats};
 use pinfold_host::owner::Owner;
-use pinfold_host::store::ObjectStore;
+use pinfold_host::store::{ObjectStore, Why};
 
 use super::settings::{OPERATOR, agree, genesis, write_settings};
 use super::{Progress, ReplayConfig, ReplayError};
@@ -25,7 +25,7 @@ use crate::link::{Figures, Links, TraceTag, chain_values, link};
 use crate::model::{Model, ModelError};
 use crate::observer::{Moment, Observer, Violation};
 use crate::report::{Depths, Tally, Timeline};
-use crate::serve::{Served, Turn, Worker};
+use crate::serve::{Served, Turn, Unsaved, Worker};
 use crate::trace::{Request, Trace};
 
 /// See the [module](self).
@@ -62,6 +62,10 @@ pub(super) struct Outside {
     pub(super) timeline: Timeline,
     /// Restores that adopted wrong bytes.
     pub(super) wrong: Vec<Violation>,
+    /// Why the first save that the store failed went unsaved.
+    pub(super) store_failure: Option<Why>,
+    /// Why the first restore failed.
+    pub(super) restore_failure: Option<Why>,
 }
 
 /// A recovery: after how many requests, how long it took, and when it was over.
@@ -367,10 +371,16 @@ impl<'a> Job<'a> {
                 let what = format!("I15: the restore of turn {turn} adopted {bytes} wrong bytes");
                 outside.wrong.push(Violation { what });
             }
+            if let Some(checkpoint) = served.written {
+                outside.observer.saw_written(checkpoint, served.private_bytes);
+            }
+            if let Some(why) = &served.restore_failed {
+                outside.restore_failure.get_or_insert_with(|| why.clone());
+            }
+            if let Some(Unsaved::StoreFailed(why)) = &served.unsaved {
+                outside.store_failure.get_or_insert_with(|| why.clone());
+            }
             if let Some(checkpoint) = served.published {
-                if !served.already {
-                    outside.observer.saw_written(checkpoint, served.private_bytes);
-                }
                 outside.observer.saw_published(turn.key, checkpoint, served.expired, asked);
             }
         });

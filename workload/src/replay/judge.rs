@@ -86,7 +86,8 @@ impl Job<'_> {
             self.client()?.inspect(|engine, _| (engine.catalog().gauges(), Left::of(engine)))?;
         self.end_life()?;
         let outside = self.outside(mem::take);
-        let Outside { observer, tally, depths, timeline, wrong } = outside;
+        let Outside { observer, tally, depths, timeline, wrong, store_failure, restore_failure } =
+            outside;
         self.violations.extend(wrong);
         let worded = self.violations.iter().take(WORDED).map(|one| one.what.clone()).collect();
         let (timeline, timeline_ms) = timeline.into_points();
@@ -106,6 +107,8 @@ impl Job<'_> {
             turns: self.figures.requests - tally.too_short,
             violations: self.violations.len() as u64,
             violation_texts: worded,
+            store_failure_text: store_failure.map(|why| why.to_string()),
+            restore_failure_text: restore_failure.map(|why| why.to_string()),
             turns_expired: observer.expired_turns(),
             bytes_retained: gauges.bytes_retained,
             checkpoints_retained: gauges.checkpoints,

@@ -76,12 +76,16 @@ pub fn summary(report: &Report) -> Vec<Section> {
 }
 
 fn trace(report: &Report) -> Section {
-    let rows = vec![
+    let mut rows = vec![
         row("requests", report.requests),
         row("conversations in the trace", report.conversations),
         row("turns", report.turns),
         row("too short to keep", report.tally.too_short),
     ];
+    if report.another_trace {
+        let note = "equal block ids count as equal prefixes";
+        rows.push(row("another trace than the job began with", "yes").with(Some(note.into())));
+    }
     Section::new(format!("Trace: {}", report.trace), rows)
 }
 

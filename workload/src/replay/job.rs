@@ -35,6 +35,8 @@ pub(super) struct Job<'a> {
     pub(super) began: Instant,
     /// Keeps the conversations of one trace from those of another in the same job.
     tag: TraceTag,
+    /// Whether the job is known to have begun with another trace.
+    pub(super) another_trace: bool,
     links: Links,
     pub(super) figures: Figures,
     schedule: Schedule,
@@ -100,6 +102,8 @@ impl<'a> Job<'a> {
         check_longest(&model, trace)?;
         let dir = &config.dir;
         let options = FileStoreOptions { sync_objects: config.sync_objects };
+        let tag = TraceTag::of(trace);
+        let mut began_with = None;
         let mut recoveries = Vec::new();
         let (node, effects, store) = match (SegmentLog::exists(dir)?, config.resume) {
             (true, false) => return Err(ReplayError::Exists { dir: dir.clone() }),
@@ -108,12 +112,12 @@ impl<'a> Job<'a> {
                 let store = FileStore::create(dir, options)?;
                 let (node, effects) = Node::create(dir, genesis(config))?;
                 // Only who has the journal may say what the job's states are like.
-                write_settings(config)?;
+                write_settings(config, tag)?;
                 (node, effects, store)
             }
             (true, true) => {
                 let store = FileStore::open(dir, options)?;
-                let agree = |job: &Genesis| agree(config, job);
+                let agree = |job: &Genesis| agree(config, job).map(|trace| began_with = trace);
                 let (node, effects, recovery) = Node::open_if(dir, agree)?;
                 let over = began.elapsed();
                 recoveries.push(Recovered { requests: 0, took: recovery.took, over });
@@ -128,7 +132,8 @@ impl<'a> Job<'a> {
             config,
             trace,
             began,
-            tag: TraceTag::of(trace),
+            tag,
+            another_trace: began_with.is_some_and(|began| began != tag),
             figures,
             schedule: Schedule::new(&links),
             links,

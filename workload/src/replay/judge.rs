@@ -96,6 +96,7 @@ impl Job<'_> {
         let config = self.config;
         Ok(Report {
             trace: config.trace_name.clone(),
+            another_trace: self.another_trace,
             requests: self.figures.requests,
             conversations: self.figures.roots,
             workers: config.workers,

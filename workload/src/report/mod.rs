@@ -26,6 +26,9 @@ pub use timeline::{POINTS, Point};
 pub struct Report {
     /// The trace's name.
     pub trace: String,
+    /// The job that is gone on with began with another trace: equal block ids of the two count as
+    /// equal prefixes.
+    pub another_trace: bool,
     /// Requests in it.
     pub requests: u32,
     /// Roots of linked requests.

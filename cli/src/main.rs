@@ -32,7 +32,7 @@ Exit codes:
   0  everything that was promised held
   1  a promise was broken, or a journal is damaged
   2  bad usage or input
-  3  incomplete: something outside failed, such as a disk";
+  3  incomplete: something outside failed, such as a disk, or it was told to stop";
 
 /// What a verb ends with.
 enum Ending {

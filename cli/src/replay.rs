@@ -6,6 +6,8 @@ mod table;
 use std::fs::File;
 use std::io::{BufReader, IsTerminal};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -13,10 +15,13 @@ use pinfold_core::id::Epoch;
 use pinfold_host::node::NodeError;
 use pinfold_workload::generate::{GeneratorConfig, generate};
 use pinfold_workload::page::Page;
-use pinfold_workload::replay::{Progress, ReplayConfig, ReplayError, replay};
+use pinfold_workload::replay::{Progress, ReplayConfig, ReplayError, replay_until};
 use pinfold_workload::report::Report;
 use pinfold_workload::trace::{Trace, read_trace};
 use pinfold_workload::unit::parse_bytes;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::flag;
+use tempfile::TempDir;
 
 use self::report_file::ReportFile;
 use crate::table::{json, print};
@@ -91,17 +96,18 @@ Examples:
   pinfold replay --data ./job --resume      serve again on what is kept
   pinfold replay --json | jq .violations    for programs";
 
+/// How the name of a temporary folder begins.
+const TEMPORARY: &str = "pinfold-replay-";
 /// The namespace of a replay's job.
 const NAMESPACE: &str = "replay";
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Ending, Failure> {
     let (trace, trace_name) = read(arguments)?;
     let page = page_file(arguments)?;
+    let stop = signals()?;
     let temporary = match arguments.data {
         Some(_) => None,
-        None => Some(tempfile::tempdir().map_err(|error| {
-            Failure::Incomplete(format!("no temporary folder: {error}; name one with --data"))
-        })?),
+        None => Some(temporary()?),
     };
     let dir = match (&arguments.data, &temporary) {
         (Some(dir), _) => dir.clone(),
@@ -127,12 +133,17 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending, Failure> {
         trace_name,
     };
     let bar = progress(trace.requests.len() as u64);
-    let report = replay(&config, &trace, &|Progress { done, crashes }| {
+    let report = replay_until(&config, &trace, &stop, &|Progress { done, crashes }| {
         bar.set_message(crashes.to_string());
         bar.set_position(u64::from(done));
     });
     bar.finish_and_clear();
-    let report = report.map_err(failure)?;
+    let report = report.map_err(|error| match error {
+        ReplayError::Stopped { .. } if arguments.data.is_some() => {
+            Failure::Incomplete(format!("{error}; go on with --resume"))
+        }
+        error => failure(error),
+    })?;
     let written = page.map_or(Ok(()), |page| write_page(&page, &report));
     print(|out| match arguments.json {
         true => json(out, &report),
@@ -143,6 +154,25 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending, Failure> {
         (0, 0) => Ending::Held,
         (0, _) => Ending::Incomplete,
         _ => Ending::Violated,
+    })
+}
+
+/// A flag that Ctrl-C or a polite kill sets; a second one ends the program at once.
+fn signals() -> Result<Arc<AtomicBool>, Failure> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        // In this order: the first one finds the flag unset, and then sets it.
+        flag::register_conditional_default(signal, Arc::clone(&stop))
+            .and_then(|_| flag::register(signal, Arc::clone(&stop)))
+            .map_err(|error| Failure::Incomplete(format!("no signal can be heard: {error}")))?;
+    }
+    Ok(stop)
+}
+
+/// A folder that goes when it is dropped.
+fn temporary() -> Result<TempDir, Failure> {
+    tempfile::Builder::new().prefix(TEMPORARY).tempdir().map_err(|error| {
+        Failure::Incomplete(format!("no temporary folder: {error}; name one with --data"))
     })
 }
 
@@ -226,6 +256,7 @@ fn failure(error: ReplayError) -> Failure {
         | ReplayError::Serve(_)
         | ReplayError::Owner(_)
         | ReplayError::Refused(_)
+        | ReplayError::Stopped { .. }
         | ReplayError::Died => Failure::Incomplete(text),
     }
 }

@@ -10,4 +10,5 @@ mod formats;
 mod losses;
 mod report;
 mod scene;
+mod signals;
 mod usage;

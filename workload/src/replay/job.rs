@@ -32,6 +32,8 @@ use crate::trace::{Request, Trace};
 pub(super) struct Job<'a> {
     pub(super) config: &'a ReplayConfig,
     trace: &'a Trace,
+    /// Set by whoever wishes the replay to end.
+    stop: &'a AtomicBool,
     pub(super) began: Instant,
     /// Keeps the conversations of one trace from those of another in the same job.
     tag: TraceTag,
@@ -96,7 +98,11 @@ impl Drop for Taken<'_> {
 }
 
 impl<'a> Job<'a> {
-    pub(super) fn open(config: &'a ReplayConfig, trace: &'a Trace) -> Result<Self, ReplayError> {
+    pub(super) fn open(
+        config: &'a ReplayConfig,
+        trace: &'a Trace,
+        stop: &'a AtomicBool,
+    ) -> Result<Self, ReplayError> {
         let began = Instant::now();
         let model = Model::new(trace.block_tokens, config.bytes_per_checkpoint)?;
         check_longest(&model, trace)?;
@@ -131,6 +137,7 @@ impl<'a> Job<'a> {
         let job = Self {
             config,
             trace,
+            stop,
             began,
             tag,
             another_trace: began_with.is_some_and(|began| began != tag),
@@ -227,7 +234,15 @@ impl<'a> Job<'a> {
             result
         });
         self.put_effects(Some(collector.into_effects()));
-        result
+        result?;
+        match self.schedule.done() {
+            requests if requests < until => Err(ReplayError::Stopped { requests }),
+            _ => Ok(()),
+        }
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
     }
 
     /// One worker's thread: takes requests until there are none.
@@ -238,7 +253,9 @@ impl<'a> Job<'a> {
         failed: &AtomicBool,
         progress: &(dyn Fn(Progress) + Sync),
     ) -> Result<(), ReplayError> {
-        while let Some(number) = self.schedule.take() {
+        while !self.is_stopped()
+            && let Some(number) = self.schedule.take()
+        {
             let taken = Taken { schedule: &self.schedule, number };
             // When another worker failed, the rest only runs out.
             let turn = self.turn(number).filter(|_| !failed.load(Ordering::Relaxed));

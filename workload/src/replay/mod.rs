@@ -9,6 +9,7 @@ mod judge;
 mod settings;
 
 use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
 
 use pinfold_core::id::{Epoch, Namespace};
 use pinfold_core::outcome::Rejection;
@@ -160,6 +161,12 @@ pub enum ReplayError {
     /// The operator was refused.
     #[error("the operator was refused: {0}")]
     Refused(Rejection),
+    /// Whoever started it wished it to end; what is in the folder can be gone on with.
+    #[error("stopped after {requests} requests")]
+    Stopped {
+        /// How many requests were served.
+        requests: u32,
+    },
     /// A worker's thread ended without a word.
     #[error("a worker's thread died: this is a fault of pinfold")]
     Died,
@@ -184,8 +191,22 @@ pub fn replay(
     trace: &Trace,
     progress: &(dyn Fn(Progress) + Sync),
 ) -> Result<Report, ReplayError> {
+    replay_until(config, trace, &AtomicBool::new(false), progress)
+}
+
+/// Replays a trace until `stop` is set, by a signal for example: then each worker ends the request
+/// that it has, and the job's state is durable, so that it can be gone on with.
+///
+/// # Errors
+/// As [`replay`], and [`ReplayError::Stopped`] when requests were left.
+pub fn replay_until(
+    config: &ReplayConfig,
+    trace: &Trace,
+    stop: &AtomicBool,
+    progress: &(dyn Fn(Progress) + Sync),
+) -> Result<Report, ReplayError> {
     check(config)?;
-    let mut job = Job::open(config, trace)?;
+    let mut job = Job::open(config, trace, stop)?;
     let report = serve(&mut job, config, progress).and_then(|()| job.finish());
     report.map_err(|error| job.cause(error))
 }

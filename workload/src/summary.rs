@@ -64,10 +64,12 @@ pub fn summary(report: &Report) -> Vec<Section> {
         Section::new(
             "Bytes, private objects",
             vec![
+                row("there before, or thrown away", bytes(report.bytes_found)),
                 row("written", bytes(tally.bytes_written)),
-                row("at the peak", bytes(report.bytes_peak)),
+                row("of them for turns not kept", bytes(tally.bytes_unkept)),
                 row("collected", bytes(tally.bytes_collected)),
                 row("retained", bytes(report.bytes_retained)),
+                row("at the peak", bytes(report.bytes_peak)),
             ],
         ),
         left(report),

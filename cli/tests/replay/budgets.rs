@@ -143,3 +143,35 @@ fn budgets_and_crashes_repeat() {
     assert_eq!(reports[0], reports[1]);
     assert_eq!(reports[0], reports[2]);
 }
+
+/// What was there, what was written, what went and what stays fit together, whatever the workers'
+/// order, and also when every turn had expired before and so everything that is written goes again.
+#[test]
+fn bytes_add_up() {
+    let scene = Scene::in_memory();
+    let sum = |report: &Value, names: [&str; 2]| -> u64 {
+        names.iter().map(|name| figure(report, name)).sum()
+    };
+    for workers in [1, 8] {
+        let words = format!(
+            "replay --workers {workers} --seed 5 --bytes-per-checkpoint 256 --crash-every 500 \
+             --turns 1 --job-bytes 40KiB --json --data job-{workers}"
+        );
+        for resume in ["", " --resume", " --resume"] {
+            let ended = scene.run(&format!("{words}{resume}"));
+            assert_eq!(ended.code, Some(0), "{ended:?}");
+            let report: Value = serde_json::from_str(&ended.out).unwrap();
+            let left = report["left"]["blockers"].as_object().unwrap();
+            assert_eq!(left.keys().collect::<Vec<_>>(), ["retained"], "{report}");
+            let came = sum(&report, ["bytes_found", "bytes_written"]);
+            let went = sum(&report, ["bytes_collected", "bytes_retained"]);
+            assert_eq!(came, went, "{workers} workers{resume}: {report}");
+            if !resume.is_empty() {
+                assert!(figure(&report, "unsaved_expired") > 400, "{report}");
+                assert!(figure(&report, "bytes_unkept") > 100_000, "{report}");
+            }
+            let unkept = figure(&report, "checkpoints_written") == 0;
+            assert!(!unkept || report["bytes_unkept"] == report["bytes_written"], "{report}");
+        }
+    }
+}

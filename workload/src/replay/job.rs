@@ -1,5 +1,6 @@
 //! A replay under way: the processes of a small fleet, and what is known outside of them.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use pinfold_core::catalog::{Command, Role};
 use pinfold_core::engine::Engine;
-use pinfold_core::id::{ChainValue, Incarnation, OwnerId, StartId};
+use pinfold_core::id::{ChainValue, CheckpointId, Incarnation, OwnerId, StartId};
 use pinfold_core::journal::snapshot;
 use pinfold_core::policy::Genesis;
 use pinfold_host::file_store::{FileStore, FileStoreOptions};
@@ -66,6 +67,9 @@ pub(super) struct Outside {
     pub(super) timeline: Timeline,
     /// Restores that adopted wrong bytes.
     pub(super) wrong: Vec<Violation>,
+    /// Checkpoints that were collected before their worker said what they have: a turn that had
+    /// expired, or expires at once, may be faster gone than its save is told.
+    early: BTreeSet<CheckpointId>,
     /// Why the first save that the store failed went unsaved.
     pub(super) store_failure: Option<Why>,
     /// Why the first restore failed.
@@ -348,8 +352,12 @@ impl<'a> Job<'a> {
         let round = collector.round()?;
         let collected = collector.take_collected();
         self.outside(|outside| {
-            let bytes = collected.iter().filter_map(|one| outside.observer.bytes(*one));
-            outside.tally.bytes_collected += bytes.sum::<u64>();
+            for checkpoint in collected {
+                match outside.observer.bytes(checkpoint) {
+                    Some(bytes) => outside.tally.bytes_collected += bytes,
+                    None => drop(outside.early.insert(checkpoint)),
+                }
+            }
             outside.tally.checkpoints_collected += round.checkpoints;
             outside.tally.objects_collected += round.objects;
         });
@@ -395,6 +403,9 @@ impl<'a> Job<'a> {
             }
             if let Some(checkpoint) = served.written {
                 outside.observer.saw_written(checkpoint, served.private_bytes);
+                if outside.early.remove(&checkpoint) {
+                    outside.tally.bytes_collected += served.private_bytes;
+                }
             }
             if let Some(why) = &served.restore_failed {
                 outside.restore_failure.get_or_insert_with(|| why.clone());

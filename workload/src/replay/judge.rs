@@ -85,10 +85,10 @@ impl Job<'_> {
         let (gauges, left) =
             self.client()?.inspect(|engine, _| (engine.catalog().gauges(), Left::of(engine)))?;
         self.end_life()?;
-        let outside = self.outside(mem::take);
-        let Outside { observer, tally, depths, timeline, wrong, store_failure, restore_failure } =
+        let mut outside = self.outside(mem::take);
+        self.violations.append(&mut outside.wrong);
+        let Outside { observer, tally, depths, timeline, store_failure, restore_failure, .. } =
             outside;
-        self.violations.extend(wrong);
         let worded = self.violations.iter().take(WORDED).map(|one| one.what.clone()).collect();
         let (timeline, timeline_ms) = timeline.into_points();
         let mut time = self.time();
@@ -111,6 +111,7 @@ impl Job<'_> {
             store_failure_text: store_failure.map(|why| why.to_string()),
             restore_failure_text: restore_failure.map(|why| why.to_string()),
             turns_expired: observer.expired_turns(),
+            bytes_found: observer.bytes_found(),
             bytes_retained: gauges.bytes_retained,
             checkpoints_retained: gauges.checkpoints,
             bytes_peak: self.stats.peak_bytes,

@@ -58,6 +58,10 @@ pub struct Report {
     pub restore_failure_text: Option<String>,
     /// Turns that expired: with a publication, or after it by a budget.
     pub turns_expired: u64,
+    /// Bytes that nobody confirmed in this replay, as they were seen first in the store: those of a
+    /// job that is gone on with, and what saves had put that were thrown away under way. Found and
+    /// written bytes together are the collected ones and those that are left.
+    pub bytes_found: u64,
     /// Bytes that live turns refer to at the end.
     pub bytes_retained: u64,
     /// Checkpoints with a record at the end.
@@ -119,6 +123,9 @@ pub struct Tally {
     pub over_budget_bytes: u64,
     /// Bytes of the private objects that were written and confirmed, published or not.
     pub bytes_written: u64,
+    /// Of those: bytes for turns that were not kept in the end, because they had expired before or
+    /// the checkpoint was lost at once. They are collected again.
+    pub bytes_unkept: u64,
     /// Shared pages put, in bytes; most were there already.
     pub shared_bytes_put: u64,
     /// Saves that were thrown away half-way with their process; collected later.
@@ -174,6 +181,7 @@ impl Tally {
             None => self.already_published += 1,
         }
         self.bytes_written += served.private_bytes;
+        self.bytes_unkept += served.unsaved.as_ref().map_or(0, |_| served.private_bytes);
         self.shared_bytes_put += served.shared_bytes;
     }
 

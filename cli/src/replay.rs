@@ -15,10 +15,12 @@ use pinfold_core::id::Epoch;
 use pinfold_host::node::NodeError;
 use pinfold_workload::generate::{GeneratorConfig, generate};
 use pinfold_workload::page::Page;
-use pinfold_workload::replay::{Progress, ReplayConfig, ReplayError, replay_until};
+use pinfold_workload::replay::{
+    Progress, ReplayConfig, ReplayError, replay_until, turns_range, workers_range,
+};
 use pinfold_workload::report::Report;
 use pinfold_workload::trace::{Trace, read_trace};
-use pinfold_workload::unit::parse_bytes;
+use pinfold_workload::unit::{ParseWithinError, parse_bytes, parse_within};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
 use tempfile::TempDir;
@@ -38,22 +40,22 @@ pub(crate) struct Arguments {
     /// Request trace, one JSON object a line; without it a generated one is served
     trace: Option<PathBuf>,
     /// Live turns that a conversation keeps
-    #[arg(long, value_name = "N", default_value_t = 5)]
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = turns, allow_negative_numbers = true)]
     turns: u32,
     /// Bytes that the live turns of one conversation may hold: 65536, 64KiB, 10MiB, 1GiB
-    #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
+    #[arg(long, value_name = "BYTES", value_parser = parse_bytes, allow_negative_numbers = true)]
     conversation_bytes: Option<u64>,
     /// Bytes that the live turns of the whole job may hold
-    #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
+    #[arg(long, value_name = "BYTES", value_parser = parse_bytes, allow_negative_numbers = true)]
     job_bytes: Option<u64>,
     /// Throw the process state away after every N requests; without it once, half-way
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = crash_every, allow_negative_numbers = true)]
     crash_every: Option<u32>,
     /// Workers that serve at once; with one, every figure repeats
-    #[arg(long, value_name = "N", default_value_t = 8)]
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = workers, allow_negative_numbers = true)]
     workers: u32,
     /// Bytes of private state that each checkpoint holds
-    #[arg(long, value_name = "BYTES", default_value = "64KiB", value_parser = parse_bytes)]
+    #[arg(long, value_name = "BYTES", default_value = "64KiB", value_parser = parse_bytes, allow_negative_numbers = true)]
     bytes_per_checkpoint: u64,
     /// Folder for journal and objects; without it a temporary one is used and removed
     #[arg(long, value_name = "DIR")]
@@ -66,7 +68,7 @@ pub(crate) struct Arguments {
     #[arg(long, requires = "data")]
     resume: bool,
     /// Seed of the generated trace; without --data also of the job's epoch
-    #[arg(long)]
+    #[arg(long, value_name = "N", value_parser = seed, allow_negative_numbers = true)]
     seed: Option<u64>,
     /// Write a page with charts: one HTML file that needs nothing else
     #[arg(long, value_name = "FILE.html")]
@@ -101,9 +103,29 @@ const TEMPORARY: &str = "pinfold-replay-";
 /// The namespace of a replay's job.
 const NAMESPACE: &str = "replay";
 
+fn turns(text: &str) -> Result<u32, ParseWithinError> {
+    parse_within(text, &turns_range())
+}
+
+fn workers(text: &str) -> Result<u32, ParseWithinError> {
+    parse_within(text, &workers_range())
+}
+
+fn crash_every(text: &str) -> Result<u32, ParseWithinError> {
+    parse_within(text, &(1..=u32::MAX))
+}
+
+fn seed(text: &str) -> Result<u64, ParseWithinError> {
+    parse_within(text, &(0..=u64::MAX))
+}
+
 pub(crate) fn run(arguments: &Arguments) -> Result<Ending, Failure> {
     let (trace, trace_name) = read(arguments)?;
     let page = page_file(arguments)?;
+    if let Some(dir) = arguments.data.as_deref().filter(|dir| dir.exists() && !dir.is_dir()) {
+        let what = format!("--data {}: is a file, name a folder", dir.display());
+        return Err(Failure::Input(what));
+    }
     let stop = signals()?;
     let temporary = match arguments.data {
         Some(_) => None,
@@ -134,7 +156,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending, Failure> {
     };
     let bar = progress(trace.requests.len() as u64);
     let report = replay_until(&config, &trace, &stop, &|Progress { done, crashes }| {
-        bar.set_message(crashes.to_string());
+        bar.set_message(match crashes {
+            1 => "1 crash".to_string(),
+            crashes => format!("{crashes} crashes"),
+        });
         bar.set_position(u64::from(done));
     });
     bar.finish_and_clear();
@@ -150,6 +175,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending, Failure> {
         false => table::write(out, &report),
     })?;
     written.map_err(Failure::Incomplete)?;
+    if let (Some(path), false) = (&arguments.report, arguments.json) {
+        eprintln!("report: {}", path.display());
+    }
     Ok(match (report.violations, report.tally.store_failures) {
         (0, 0) => Ending::Held,
         (0, _) => Ending::Incomplete,
@@ -268,9 +296,8 @@ fn progress(requests: u64) -> ProgressBar {
     } else {
         ProgressDrawTarget::hidden()
     };
-    let style =
-        ProgressStyle::with_template("{bar:40} {pos}/{len} requests, {msg} crashes, {eta} left");
-    let bar = ProgressBar::with_draw_target(Some(requests), target).with_message("0");
+    let style = ProgressStyle::with_template("{bar:40} {pos}/{len} requests, {msg}, {eta} left");
+    let bar = ProgressBar::with_draw_target(Some(requests), target).with_message("0 crashes");
     match style {
         Ok(style) => bar.with_style(style),
         Err(_) => bar,

@@ -8,6 +8,7 @@ mod job;
 mod judge;
 mod settings;
 
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
@@ -115,7 +116,7 @@ pub enum ReplayError {
     /// A number is zero, or larger than a job allows.
     #[error("{what} must be between 1 and {most}")]
     OutOfRange {
-        /// Which number.
+        /// The flag.
         what: &'static str,
         /// The largest that is allowed.
         most: u32,
@@ -233,15 +234,25 @@ fn serve(
     job.serve(all, progress)
 }
 
+/// How many turns a conversation may keep: as many as a job allows.
+#[must_use]
+pub fn turns_range() -> RangeInclusive<u32> {
+    1..=Limits::default().turns
+}
+
+/// How many workers may serve: an operator and a collector register beside them.
+#[must_use]
+pub fn workers_range() -> RangeInclusive<u32> {
+    1..=Limits::default().owners - 2
+}
+
 /// Judges every number before anything is written.
 fn check(config: &ReplayConfig) -> Result<(), ReplayError> {
-    let limits = Limits::default();
-    // An operator and a collector register beside the workers.
     let bounds =
-        [("workers", config.workers, limits.owners - 2), ("turns", config.turns, limits.turns)];
-    for (what, number, most) in bounds {
-        if !(1..=most).contains(&number) {
-            return Err(ReplayError::OutOfRange { what, most });
+        [("--workers", config.workers, workers_range()), ("--turns", config.turns, turns_range())];
+    for (what, number, range) in bounds {
+        if !range.contains(&number) {
+            return Err(ReplayError::OutOfRange { what, most: *range.end() });
         }
     }
     let options = [

@@ -35,27 +35,28 @@ use crate::{Ending, Failure};
 /// own position and publishes it, while collection runs beside. Half-way, or after every N
 /// requests, the process state is thrown away with transfers under way, and recovered from disk.
 #[derive(Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, allow_negative_numbers = true)]
 pub(crate) struct Arguments {
     /// Request trace, one JSON object a line; without it a generated one is served
     trace: Option<PathBuf>,
     /// Live turns that a conversation keeps
-    #[arg(long, value_name = "N", default_value_t = 5, value_parser = turns, allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = turns)]
     turns: u32,
     /// Bytes that the live turns of one conversation may hold: 65536, 64KiB, 10MiB, 1GiB
-    #[arg(long, value_name = "BYTES", value_parser = parse_bytes, allow_negative_numbers = true)]
+    #[arg(long, value_name = "BYTES", value_parser = parse_bytes, allow_hyphen_values = true)]
     conversation_bytes: Option<u64>,
     /// Bytes that the live turns of the whole job may hold
-    #[arg(long, value_name = "BYTES", value_parser = parse_bytes, allow_negative_numbers = true)]
+    #[arg(long, value_name = "BYTES", value_parser = parse_bytes, allow_hyphen_values = true)]
     job_bytes: Option<u64>,
     /// Throw the process state away after every N requests; without it once, half-way
-    #[arg(long, value_name = "N", value_parser = crash_every, allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", value_parser = crash_every)]
     crash_every: Option<u32>,
     /// Workers that serve at once; with one, every figure repeats
-    #[arg(long, value_name = "N", default_value_t = 8, value_parser = workers, allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = workers)]
     workers: u32,
     /// Bytes of private state that each checkpoint holds
-    #[arg(long, value_name = "BYTES", default_value = "64KiB", value_parser = parse_bytes, allow_negative_numbers = true)]
+    #[arg(long, value_name = "BYTES", default_value = "64KiB", value_parser = parse_bytes)]
+    #[arg(allow_hyphen_values = true)]
     bytes_per_checkpoint: u64,
     /// Folder for journal and objects; without it a temporary one is used and removed
     #[arg(long, value_name = "DIR")]
@@ -68,7 +69,7 @@ pub(crate) struct Arguments {
     #[arg(long, requires = "data")]
     resume: bool,
     /// Seed of the generated trace; without --data also of the job's epoch
-    #[arg(long, value_name = "N", value_parser = seed, allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", value_parser = seed)]
     seed: Option<u64>,
     /// Write a page with charts: one HTML file that needs nothing else
     #[arg(long, value_name = "FILE.html")]

@@ -81,8 +81,8 @@ impl Page<'_> {
         };
         let _ = writeln!(
             page,
-            "<p class=\"{class}\">{verdict} The job served {requests}, its process state was {times}, and restores \
-             saved {saved} of the prefill tokens.</p>"
+            "<p class=\"{class}\">{verdict} The job served {requests}, its process state was \
+             {times}, and restores saved {saved} of the prefill tokens.</p>"
         );
         let mut lines = self.report.violation_lines();
         lines.extend(self.report.store_failure_text.clone());

@@ -147,6 +147,7 @@ fn bad_usage_is_refused() {
         ("replay --workers 1.5", "expected a whole number from 1 to 4094"),
         ("replay --crash-every -3", "expected a whole number from 1 to 4294967295"),
         ("replay --job-bytes -5", "expected a whole number of bytes such as 65536"),
+        ("replay --job-bytes -5KiB", "expected a whole number of bytes such as 65536"),
         ("replay --bytes-per-checkpoint -5", "expected a whole number of bytes"),
         ("replay --seed abc", "expected a whole number from 0 to 18446744073709551615"),
         ("replay --seed 0x1", "0x1"),

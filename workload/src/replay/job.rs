@@ -19,15 +19,15 @@ use pinfold_host::owner::Owner;
 use pinfold_host::store::{ObjectStore, Why};
 
 use super::settings::{OPERATOR, agree, genesis, write_settings};
-use super::{Progress, ReplayConfig, ReplayError};
+use super::{Progress, ReplayConfig, ReplayError, check_longest};
 use crate::collector::{Collector, Round};
 use crate::fleet::Schedule;
 use crate::link::{Figures, Links, TraceTag, chain_values, link};
-use crate::model::{Model, ModelError};
+use crate::model::Model;
 use crate::observer::{Moment, Observer, Violation};
 use crate::report::{Depths, Tally, Timeline};
 use crate::serve::{Served, Turn, Unsaved, Worker};
-use crate::trace::{Request, Trace};
+use crate::trace::Trace;
 
 /// See the [module](self).
 pub(super) struct Job<'a> {
@@ -491,20 +491,4 @@ impl<'a> Job<'a> {
             None => Ok(()),
         }
     }
-}
-
-/// The longest prompt must have a manifest; then all have. Judged before anything is written.
-fn check_longest(model: &Model, trace: &Trace) -> Result<(), ReplayError> {
-    let blocks = |request: &Request| request.full_blocks(trace.block_tokens).len();
-    let Some((number, longest)) =
-        (1..).zip(&trace.requests).max_by_key(|(_, request)| blocks(request))
-    else {
-        return Ok(());
-    };
-    let chain = chain_values(TraceTag::default(), longest, trace.block_tokens);
-    if chain.is_empty() {
-        return Ok(());
-    }
-    let planned = model.manifest(&chain, chain.len()).map_err(ModelError::from);
-    planned.map(drop).map_err(|why| ReplayError::Prompt { number, why })
 }

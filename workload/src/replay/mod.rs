@@ -21,10 +21,11 @@ use pinfold_host::node::{Gone, NodeError};
 use pinfold_host::owner::OwnerError;
 use pinfold_host::store::ListError;
 
-use crate::model::ModelError;
+use crate::link::{TraceTag, chain_values};
+use crate::model::{Model, ModelError};
 use crate::report::Report;
 use crate::serve::ServeError;
-use crate::trace::Trace;
+use crate::trace::{Request, Trace};
 
 use job::Job;
 pub use settings::Difference;
@@ -264,4 +265,20 @@ fn check(config: &ReplayConfig) -> Result<(), ReplayError> {
         Some((what, _)) => Err(ReplayError::Zero { what }),
         None => Ok(()),
     }
+}
+
+/// The longest prompt must have a manifest; then all have. Judged before anything is written.
+fn check_longest(model: &Model, trace: &Trace) -> Result<(), ReplayError> {
+    let blocks = |request: &Request| request.full_blocks(trace.block_tokens).len();
+    let Some((number, longest)) =
+        (1..).zip(&trace.requests).max_by_key(|(_, request)| blocks(request))
+    else {
+        return Ok(());
+    };
+    let chain = chain_values(TraceTag::default(), longest, trace.block_tokens);
+    if chain.is_empty() {
+        return Ok(());
+    }
+    let planned = model.manifest(&chain, chain.len()).map_err(ModelError::from);
+    planned.map(drop).map_err(|why| ReplayError::Prompt { number, why })
 }

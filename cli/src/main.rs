@@ -33,12 +33,14 @@ Exit codes:
   0  everything that was promised held
   1  a promise was broken, or a journal is damaged
   2  bad usage or input
-  3  incomplete: something outside failed, such as a disk";
+  3  incomplete: something outside failed, such as a disk, or it was told to stop";
 
 /// What a verb ends with.
 enum Ending {
     Held,
     Violated,
+    /// All was served, and something outside failed on the way.
+    Incomplete,
 }
 
 /// Why a verb ended early, in words that say what to do.
@@ -69,6 +71,7 @@ fn main() -> ExitCode {
     let (what, code) = match ended {
         Ok(Ending::Held) => return ExitCode::SUCCESS,
         Ok(Ending::Violated) => return ExitCode::from(1),
+        Ok(Ending::Incomplete) => return ExitCode::from(3),
         Err(Failure::Violated(what)) => (what, 1),
         Err(Failure::Input(what)) => (what, 2),
         Err(Failure::Incomplete(what)) => (what, 3),

@@ -6,6 +6,8 @@ mod table;
 use std::fs::File;
 use std::io::{BufReader, IsTerminal};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -13,10 +15,15 @@ use pinfold_core::id::Epoch;
 use pinfold_host::node::NodeError;
 use pinfold_workload::generate::{GeneratorConfig, generate};
 use pinfold_workload::page::Page;
-use pinfold_workload::replay::{Progress, ReplayConfig, ReplayError, replay};
+use pinfold_workload::replay::{
+    Progress, ReplayConfig, ReplayError, replay_until, turns_range, workers_range,
+};
 use pinfold_workload::report::Report;
 use pinfold_workload::trace::{Trace, read_trace};
-use pinfold_workload::unit::parse_bytes;
+use pinfold_workload::unit::{ParseWithinError, parse_bytes, parse_within};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::flag;
+use tempfile::TempDir;
 
 use self::report_file::ReportFile;
 use crate::table::{json, print};
@@ -28,27 +35,28 @@ use crate::{Ending, Failure};
 /// own position and publishes it, while collection runs beside. Half-way, or after every N
 /// requests, the process state is thrown away with transfers under way, and recovered from disk.
 #[derive(Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, allow_negative_numbers = true)]
 pub(crate) struct Arguments {
     /// Request trace, one JSON object a line; without it a generated one is served
     trace: Option<PathBuf>,
     /// Live turns that a conversation keeps
-    #[arg(long, value_name = "N", default_value_t = 5)]
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = turns)]
     turns: u32,
     /// Bytes that the live turns of one conversation may hold: 65536, 64KiB, 10MiB, 1GiB
-    #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
+    #[arg(long, value_name = "BYTES", value_parser = parse_bytes, allow_hyphen_values = true)]
     conversation_bytes: Option<u64>,
     /// Bytes that the live turns of the whole job may hold
-    #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
+    #[arg(long, value_name = "BYTES", value_parser = parse_bytes, allow_hyphen_values = true)]
     job_bytes: Option<u64>,
     /// Throw the process state away after every N requests; without it once, half-way
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = crash_every)]
     crash_every: Option<u32>,
     /// Workers that serve at once; with one, every figure repeats
-    #[arg(long, value_name = "N", default_value_t = 8)]
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = workers)]
     workers: u32,
     /// Bytes of private state that each checkpoint holds
     #[arg(long, value_name = "BYTES", default_value = "64KiB", value_parser = parse_bytes)]
+    #[arg(allow_hyphen_values = true)]
     bytes_per_checkpoint: u64,
     /// Folder for journal and objects; without it a temporary one is used and removed
     #[arg(long, value_name = "DIR")]
@@ -61,7 +69,7 @@ pub(crate) struct Arguments {
     #[arg(long, requires = "data")]
     resume: bool,
     /// Seed of the generated trace; without --data also of the job's epoch
-    #[arg(long)]
+    #[arg(long, value_name = "N", value_parser = seed)]
     seed: Option<u64>,
     /// Write a page with charts: one HTML file that needs nothing else
     #[arg(long, value_name = "FILE.html")]
@@ -91,17 +99,38 @@ Examples:
   pinfold replay --data ./job --resume      serve again on what is kept
   pinfold replay --json | jq .violations    for programs";
 
+/// How the name of a temporary folder begins.
+const TEMPORARY: &str = "pinfold-replay-";
 /// The namespace of a replay's job.
 const NAMESPACE: &str = "replay";
+
+fn turns(text: &str) -> Result<u32, ParseWithinError> {
+    parse_within(text, &turns_range())
+}
+
+fn workers(text: &str) -> Result<u32, ParseWithinError> {
+    parse_within(text, &workers_range())
+}
+
+fn crash_every(text: &str) -> Result<u32, ParseWithinError> {
+    parse_within(text, &(1..=u32::MAX))
+}
+
+fn seed(text: &str) -> Result<u64, ParseWithinError> {
+    parse_within(text, &(0..=u64::MAX))
+}
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Ending, Failure> {
     let (trace, trace_name) = read(arguments)?;
     let page = page_file(arguments)?;
+    if let Some(dir) = arguments.data.as_deref().filter(|dir| dir.exists() && !dir.is_dir()) {
+        let what = format!("--data {}: is a file, name a folder", dir.display());
+        return Err(Failure::Input(what));
+    }
+    let stop = signals()?;
     let temporary = match arguments.data {
         Some(_) => None,
-        None => Some(tempfile::tempdir().map_err(|error| {
-            Failure::Incomplete(format!("no temporary folder: {error}; name one with --data"))
-        })?),
+        None => Some(temporary()?),
     };
     let dir = match (&arguments.data, &temporary) {
         (Some(dir), _) => dir.clone(),
@@ -127,19 +156,53 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending, Failure> {
         trace_name,
     };
     let bar = progress(trace.requests.len() as u64);
-    let report = replay(&config, &trace, &|Progress { done, crashes }| {
-        bar.set_message(crashes.to_string());
+    let report = replay_until(&config, &trace, &stop, &|Progress { done, crashes }| {
+        bar.set_message(match crashes {
+            1 => "1 crash".to_string(),
+            crashes => format!("{crashes} crashes"),
+        });
         bar.set_position(u64::from(done));
     });
     bar.finish_and_clear();
-    let report = report.map_err(failure)?;
+    let report = report.map_err(|error| match error {
+        ReplayError::Stopped { .. } if arguments.data.is_some() => {
+            Failure::Incomplete(format!("{error}; go on with --resume"))
+        }
+        error => failure(error),
+    })?;
     let written = page.map_or(Ok(()), |page| write_page(&page, &report));
     print(|out| match arguments.json {
         true => json(out, &report),
         false => table::write(out, &report),
     })?;
     written.map_err(Failure::Incomplete)?;
-    Ok(if report.violations == 0 { Ending::Held } else { Ending::Violated })
+    if let (Some(path), false) = (&arguments.report, arguments.json) {
+        eprintln!("report: {}", path.display());
+    }
+    Ok(match (report.violations, report.tally.store_failures) {
+        (0, 0) => Ending::Held,
+        (0, _) => Ending::Incomplete,
+        _ => Ending::Violated,
+    })
+}
+
+/// A flag that Ctrl-C or a polite kill sets; a second one ends the program at once.
+fn signals() -> Result<Arc<AtomicBool>, Failure> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        // In this order: the first one finds the flag unset, and then sets it.
+        flag::register_conditional_default(signal, Arc::clone(&stop))
+            .and_then(|_| flag::register(signal, Arc::clone(&stop)))
+            .map_err(|error| Failure::Incomplete(format!("no signal can be heard: {error}")))?;
+    }
+    Ok(stop)
+}
+
+/// A folder that goes when it is dropped.
+fn temporary() -> Result<TempDir, Failure> {
+    tempfile::Builder::new().prefix(TEMPORARY).tempdir().map_err(|error| {
+        Failure::Incomplete(format!("no temporary folder: {error}; name one with --data"))
+    })
 }
 
 /// The place of the page, which must not be the trace's.
@@ -222,6 +285,7 @@ fn failure(error: ReplayError) -> Failure {
         | ReplayError::Serve(_)
         | ReplayError::Owner(_)
         | ReplayError::Refused(_)
+        | ReplayError::Stopped { .. }
         | ReplayError::Died => Failure::Incomplete(text),
     }
 }
@@ -233,9 +297,8 @@ fn progress(requests: u64) -> ProgressBar {
     } else {
         ProgressDrawTarget::hidden()
     };
-    let style =
-        ProgressStyle::with_template("{bar:40} {pos}/{len} requests, {msg} crashes, {eta} left");
-    let bar = ProgressBar::with_draw_target(Some(requests), target).with_message("0");
+    let style = ProgressStyle::with_template("{bar:40} {pos}/{len} requests, {msg}, {eta} left");
+    let bar = ProgressBar::with_draw_target(Some(requests), target).with_message("0 crashes");
     match style {
         Ok(style) => bar.with_style(style),
         Err(_) => bar,

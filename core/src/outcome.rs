@@ -84,7 +84,7 @@ pub struct TurnKey {
 
 impl fmt::Display for TurnKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "({}, {})", self.conversation, self.turn)
+        write!(f, "{}/{}", self.conversation, self.turn)
     }
 }
 

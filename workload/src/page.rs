@@ -65,13 +65,11 @@ impl Page<'_> {
 
     /// The verdict, and what was run.
     fn head(&self, page: &mut String) {
-        let Report { violations, violation_texts, requests, crashes, .. } = self.report;
+        let Report { requests, crashes, .. } = self.report;
         let saved = percent(self.report.tally.tokens_saved, self.report.tally.input_tokens);
-        let verdict = if *violations == 0 {
-            "<p class=\"held\">Every promise held.".to_string()
-        } else {
-            format!("<p class=\"broken\">Broken promises: {violations}.")
-        };
+        let verdict = self.report.verdict();
+        let held = self.report.violations == 0 && self.report.tally.store_failures == 0;
+        let class = if held { "held" } else { "broken" };
         let requests = match requests {
             1 => "1 request".to_string(),
             count => format!("{count} requests"),
@@ -83,13 +81,15 @@ impl Page<'_> {
         };
         let _ = writeln!(
             page,
-            "{verdict} The job served {requests}, its process state was {times}, and restores \
-             saved {saved} of the prefill tokens.</p>"
+            "<p class=\"{class}\">{verdict} The job served {requests}, its process state was \
+             {times}, and restores saved {saved} of the prefill tokens.</p>"
         );
-        if *violations > 0 {
+        let mut lines = self.report.violation_lines();
+        lines.extend(self.report.store_failure_text.clone());
+        if !lines.is_empty() {
             page.push_str("<ul>\n");
-            for text in violation_texts {
-                let _ = writeln!(page, "<li>{}</li>", escape(text));
+            for text in lines {
+                let _ = writeln!(page, "<li>{}</li>", escape(&text));
             }
             page.push_str("</ul>\n");
         }

@@ -12,8 +12,8 @@ use pinfold_core::manifest::ObjectName;
 use pinfold_core::outcome::{Limit, Rejection, TurnKey};
 use pinfold_core::policy::Genesis;
 use pinfold_core::transfer::{
-    Candidate, Ended, LoadRequest, Miss, Publication, Published, SaveRequest, Step, Transfer,
-    TransferError,
+    Candidate, Ended, Fault, LoadRequest, Miss, Publication, Published, SaveRequest, Step,
+    Transfer, TransferError,
 };
 use pinfold_host::node::Gone;
 use pinfold_host::owner::{Owner, OwnerError};
@@ -58,26 +58,46 @@ impl Turn {
 }
 
 /// What became of a turn.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Served {
     /// Blocks of the restored prefix; none when nothing was adopted.
     pub restored_blocks: Option<u32>,
-    /// A pinned checkpoint could not be restored.
-    pub restore_failed: bool,
+    /// Why a checkpoint that was there could not be restored.
+    pub restore_failed: Option<Why>,
     /// Adopted bytes that are not what the model computes: must never be.
     pub wrong_bytes: u64,
     /// The checkpoint that the turn now refers to.
     pub published: Option<CheckpointId>,
     /// The turn that expired with the publication.
     pub expired: Option<TurnKey>,
-    /// The position was kept already, and nothing was written.
-    pub already: bool,
-    /// The checkpoint is larger than a byte budget: nothing was written.
-    pub over_budget: bool,
-    /// Bytes of the private objects that were put.
+    /// The checkpoint whose every object was written and confirmed, whatever became of its
+    /// publication; none when the position was kept already, or nothing could be kept.
+    pub written: Option<CheckpointId>,
+    /// Why nothing was kept of the turn.
+    pub unsaved: Option<Unsaved>,
+    /// Bytes of the private objects of the written checkpoint.
     pub private_bytes: u64,
     /// Shared pages that were put, in bytes; most are there already.
     pub shared_bytes: u64,
+}
+
+/// Why nothing was kept of a turn: no fault of the worker, which goes on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unsaved {
+    /// The turn had expired before, and an expired turn stays so.
+    Expired,
+    /// Another save of this very position was under way.
+    InFlight,
+    /// The position is kept with another manifest: another trace gave its block ids to other
+    /// prefixes.
+    Mismatch,
+    /// The checkpoint is larger than a byte budget: nothing was written.
+    OverBudget {
+        /// Its bytes.
+        needed: u64,
+    },
+    /// The store failed, or what it held is lost.
+    StoreFailed(Why),
 }
 
 /// Why a worker cannot start, or a turn could not be served.
@@ -162,7 +182,8 @@ impl Worker {
         if let Some(error) = inbound.take_failure() {
             return Err(error.into());
         }
-        match ended? {
+        let (ended, trouble) = ended?;
+        match ended {
             Ended::Restored { .. } => {
                 let restored = inbound.take_restored().ok_or(ServeError::Stuck)?;
                 served.restored_blocks = Some(restored.blocks);
@@ -170,7 +191,7 @@ impl Worker {
                 Ok(restored.memory)
             }
             Ended::Missed(miss) => {
-                served.restore_failed = !matches!(miss, Miss::NothingPinned);
+                served.restore_failed = trouble.or_else(|| missed(miss));
                 Ok(self.model.memory(turn.chain.len()))
             }
             _ => Err(ServeError::Stuck),
@@ -180,39 +201,40 @@ impl Worker {
     fn save(&self, turn: &Turn, memory: Memory, served: &mut Served) -> Result<(), ServeError> {
         let (save, outbound) = self.begin_save(turn, memory)?;
         let outbound = Arc::new(outbound);
-        let ended = self.run(save, outbound.clone())?;
-        served.private_bytes = outbound.private_bytes();
+        let (ended, trouble) = self.run(save, outbound.clone())?;
         served.shared_bytes = outbound.shared_bytes();
         let (checkpoint, published) = match ended {
-            Ended::Saved { checkpoint, published } => (checkpoint, published),
-            Ended::AlreadyPublished { checkpoint, published } => {
-                served.already = true;
+            Ended::Saved { checkpoint, published } => {
+                served.written = Some(checkpoint);
+                served.private_bytes = outbound.private_bytes();
                 (checkpoint, published)
             }
-            // Somebody else saves this very position, the store failed, or another trace gave its
-            // block ids to other prefixes: the turn goes unsaved.
-            Ended::Skipped(Rejection::InFlight | Rejection::ManifestMismatch)
-            | Ended::Failed { .. } => return Ok(()),
-            Ended::Skipped(Rejection::LimitExceeded {
-                limit: Limit::ConversationBytes | Limit::JobBytes,
-                ..
-            }) => {
-                served.over_budget = true;
+            Ended::AlreadyPublished { checkpoint, published } => (checkpoint, published),
+            Ended::Failed { object, why, .. } => {
+                let why = trouble.unwrap_or_else(|| faulty(object, why));
+                served.unsaved = Some(Unsaved::StoreFailed(why));
                 return Ok(());
             }
-            Ended::Skipped(rejection) => return Err(ServeError::Refused(rejection)),
+            Ended::Skipped(rejection) => {
+                served.unsaved = Some(skipped(rejection)?);
+                return Ok(());
+            }
             _ => return Err(ServeError::Stuck),
         };
         match published {
             Published::Here { expired, .. } => {
                 served.published = Some(checkpoint);
                 served.expired = expired;
-                Ok(())
             }
-            Published::Refused(Rejection::TurnExpired | Rejection::Lost) => Ok(()),
-            Published::Refused(rejection) => Err(ServeError::Refused(rejection)),
-            Published::Elsewhere | Published::Withheld => Err(ServeError::Stuck),
+            Published::Refused(Rejection::TurnExpired) => served.unsaved = Some(Unsaved::Expired),
+            Published::Refused(Rejection::Lost) => {
+                let why = Why::new(format!("checkpoint {checkpoint} was found lost"));
+                served.unsaved = Some(Unsaved::StoreFailed(why));
+            }
+            Published::Refused(rejection) => return Err(ServeError::Refused(rejection)),
+            Published::Elsewhere | Published::Withheld => return Err(ServeError::Stuck),
         }
+        Ok(())
     }
 
     fn begin_save(&self, turn: &Turn, memory: Memory) -> Result<(Transfer, Outbound), ServeError> {
@@ -229,8 +251,12 @@ impl Worker {
         Ok((save, outbound))
     }
 
-    /// How a transfer ends.
-    fn run(&self, transfer: Transfer, freight: Arc<dyn Freight>) -> Result<Ended, ServeError> {
+    /// How a transfer ends, and the first that went wrong on its way.
+    fn run(
+        &self,
+        transfer: Transfer,
+        freight: Arc<dyn Freight>,
+    ) -> Result<(Ended, Option<Why>), ServeError> {
         let finished = match self.runtime.start(transfer, freight).wait() {
             Ok(finished) => finished,
             Err(Unfinished::NodeGone) => return Err(OwnerError::Gone(Gone).into()),
@@ -238,10 +264,11 @@ impl Worker {
                 return Err(ServeError::Stuck);
             }
         };
-        match finished.troubles.into_iter().find(|trouble| trouble.panicked) {
-            Some(trouble) => Err(ServeError::Panicked(trouble.why)),
-            None => Ok(finished.ended),
+        if let Some(trouble) = finished.troubles.iter().find(|trouble| trouble.panicked) {
+            return Err(ServeError::Panicked(trouble.why.clone()));
         }
+        let first = finished.troubles.into_iter().next().map(|trouble| trouble.why);
+        Ok((finished.ended, first))
     }
 
     /// Begins a turn's save and stops after its first private put, as a killed process does. It
@@ -265,4 +292,51 @@ impl Worker {
         }
         Ok(())
     }
+}
+
+/// What a save that the catalog did not let begin means for its turn.
+fn skipped(rejection: Rejection) -> Result<Unsaved, ServeError> {
+    match rejection {
+        Rejection::InFlight => Ok(Unsaved::InFlight),
+        Rejection::ManifestMismatch => Ok(Unsaved::Mismatch),
+        Rejection::LimitExceeded {
+            limit: Limit::ConversationBytes | Limit::JobBytes,
+            needed,
+            ..
+        } => Ok(Unsaved::OverBudget { needed }),
+        rejection => Err(ServeError::Refused(rejection)),
+    }
+}
+
+/// Why nothing was adopted of what was there; none when nothing was there.
+fn missed(miss: Miss) -> Option<Why> {
+    let words = match miss {
+        Miss::NothingPinned => return None,
+        Miss::Object { object, why, .. } => return Some(faulty(object, why)),
+        Miss::ManifestMismatch { checkpoint } => format!(
+            "checkpoint {checkpoint} has another manifest: another trace gave its block ids to \
+             other prefixes"
+        ),
+        Miss::Refused(rejection) | Miss::Barred(rejection) => {
+            format!("the catalog refused: {rejection}")
+        }
+        Miss::NothingChosen | Miss::PeersMissed { .. } | Miss::Declined | Miss::Cancelled => {
+            "the load was given up".to_string()
+        }
+    };
+    Some(Why::new(words))
+}
+
+/// What was wrong with an object, in words.
+fn faulty(object: ObjectName, why: Fault) -> Why {
+    let words = match why {
+        Fault::NotStarted => "was never moved".to_string(),
+        Fault::Unknown => "got no clear answer from the store".to_string(),
+        Fault::Absent => "is not in the store".to_string(),
+        Fault::WrongSize { bytes } => format!("has another size: {bytes} bytes"),
+        Fault::WrongBytes => "has other bytes than were written".to_string(),
+        Fault::Unreadable => "cannot be read".to_string(),
+        Fault::Unverified => "was not verified".to_string(),
+    };
+    Why::new(format!("object {object} {words}"))
 }

@@ -40,6 +40,18 @@ fn row(name: impl Into<String>, value: impl Display) -> Row {
     Row { name: name.into(), value: value.to_string(), note: String::new() }
 }
 
+impl Row {
+    /// The same row with a sentence about it, where there is one.
+    fn with(self, note: Option<String>) -> Self {
+        Self { note: note.unwrap_or_default(), ..self }
+    }
+}
+
+/// The first reason of several, as a note.
+fn first(reason: Option<&String>) -> Option<String> {
+    reason.map(|reason| format!("the first: {reason}"))
+}
+
 /// Everything that the report says in figures, the timeline and the depths aside.
 #[must_use]
 pub fn summary(report: &Report) -> Vec<Section> {
@@ -47,15 +59,17 @@ pub fn summary(report: &Report) -> Vec<Section> {
     vec![
         trace(report),
         policy(report),
-        restores(tally),
+        restores(report),
         checkpoints(report),
         Section::new(
             "Bytes, private objects",
             vec![
+                row("there before, or thrown away", bytes(report.bytes_found)),
                 row("written", bytes(tally.bytes_written)),
-                row("at the peak", bytes(report.bytes_peak)),
+                row("of them for turns not kept", bytes(tally.bytes_unkept)),
                 row("collected", bytes(tally.bytes_collected)),
                 row("retained", bytes(report.bytes_retained)),
+                row("at the peak", bytes(report.bytes_peak)),
             ],
         ),
         left(report),
@@ -64,12 +78,16 @@ pub fn summary(report: &Report) -> Vec<Section> {
 }
 
 fn trace(report: &Report) -> Section {
-    let rows = vec![
+    let mut rows = vec![
         row("requests", report.requests),
-        row("conversations", report.conversations),
+        row("conversations in the trace", report.conversations),
         row("turns", report.turns),
         row("too short to keep", report.tally.too_short),
     ];
+    if report.another_trace {
+        let note = "equal block ids count as equal prefixes";
+        rows.push(row("another trace than the job began with", "yes").with(Some(note.into())));
+    }
     Section::new(format!("Trace: {}", report.trace), rows)
 }
 
@@ -84,13 +102,15 @@ fn policy(report: &Report) -> Section {
     Section::new("Policy", rows)
 }
 
-fn restores(tally: &Tally) -> Section {
+fn restores(report: &Report) -> Section {
+    let Report { tally, restore_failure_text, .. } = report;
     let Tally { tokens_saved, input_tokens, .. } = *tally;
     let saved = format!("{tokens_saved} ({})", percent(tokens_saved, input_tokens));
     let rows = vec![
-        row("restored, every byte verified", tally.restores),
+        row("restored", tally.restores),
+        row("of them with wrong bytes", tally.wrong_restores),
         row("nothing kept", tally.restore_misses),
-        row("failed", tally.restore_failures),
+        row("failed", tally.restore_failures).with(first(restore_failure_text.as_ref())),
         row("prefill tokens", input_tokens),
         row("prefill tokens saved", saved),
     ];
@@ -98,18 +118,32 @@ fn restores(tally: &Tally) -> Section {
 }
 
 fn checkpoints(report: &Report) -> Section {
-    let Report { tally, .. } = report;
+    let Report { tally, store_failure_text, .. } = report;
     let rows = vec![
         row("written", tally.checkpoints_written),
         row("kept already", tally.already_published),
-        row("not kept: expired, or saved by others", tally.unsaved),
-        row("not kept: larger than a budget", tally.over_budget),
+        row("not kept: expired before", tally.unsaved_expired),
+        row("not kept: another save under way", tally.unsaved_in_flight),
+        row("not kept: ids of another prefix", tally.unsaved_mismatches),
+        row("not kept: the store failed", tally.store_failures)
+            .with(first(store_failure_text.as_ref())),
+        row("not kept: larger than a budget", tally.over_budget).with(over_budget(tally)),
         row("thrown away under way", tally.thrown_away),
         row("turns expired", report.turns_expired),
         row("collected", tally.checkpoints_collected),
         row("retained", report.checkpoints_retained),
     ];
     Section::new("Checkpoints", rows)
+}
+
+/// What budget would have been large enough.
+fn over_budget(tally: &Tally) -> Option<String> {
+    let larger = match tally.over_budget {
+        0 => return None,
+        1 => "1 turn is larger than the budget".to_string(),
+        turns => format!("{turns} turns are larger than the budget"),
+    };
+    Some(format!("{larger}: a checkpoint has about {}", bytes(tally.over_budget_bytes)))
 }
 
 /// What `blockers` says of what is left, and how each is lifted by whom.
@@ -120,11 +154,11 @@ fn left(report: &Report) -> Section {
             let by = if lift.by.is_empty() { String::new() } else { lift.by.join(" or ") + ": " };
             by + lift.how
         });
-        Row { note: note.unwrap_or_default(), ..row(*name, checkpoints) }
+        row(*name, checkpoints).with(note)
     });
     let mut rows: Vec<Row> = rows.collect();
     if rows.is_empty() {
-        rows.push(row("checkpoints", 0));
+        rows.push(row("nothing is left", ""));
     }
     Section::new("Why the rest is still here, and who lifts it", rows)
 }

@@ -3,6 +3,9 @@
 //! One place, so that the table, the page and the command line agree. What is typed is never
 //! rounded: a number that does not fit is refused.
 
+use std::ops::RangeInclusive;
+use std::str::FromStr;
+
 /// The binary units, each 1,024 times the one before.
 const UNITS: [&str; 7] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
 
@@ -65,6 +68,29 @@ pub fn parse_bytes(text: &str) -> Result<u64, ParseBytesError> {
     number.checked_mul(1 << shift).ok_or(ParseBytesError::TooLarge)
 }
 
+/// Why a text is no number of a range.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("expected a whole number from {least} to {most}")]
+pub struct ParseWithinError {
+    /// The smallest that is allowed.
+    pub least: u64,
+    /// The largest that is allowed.
+    pub most: u64,
+}
+
+/// Reads a whole number of a range.
+///
+/// # Errors
+/// [`ParseWithinError`] names the range, whatever is wrong with the text.
+pub fn parse_within<T>(text: &str, range: &RangeInclusive<T>) -> Result<T, ParseWithinError>
+where
+    T: Copy + FromStr + PartialOrd + Into<u64>,
+{
+    let number = text.parse().ok().filter(|number| range.contains(number));
+    let (least, most) = ((*range.start()).into(), (*range.end()).into());
+    number.ok_or(ParseWithinError { least, most })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -104,6 +130,19 @@ mod tests {
             ("18446744073709551615", u64::MAX),
         ] {
             assert_eq!(parse_bytes(text), Ok(number), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_number_out_of_its_range_is_refused_by_the_range() {
+        assert_eq!(
+            (parse_within("1", &(1..=9_u32)), parse_within("9", &(1..=9_u32))),
+            (Ok(1), Ok(9))
+        );
+        assert_eq!(parse_within("18446744073709551615", &(0..=u64::MAX)), Ok(u64::MAX));
+        for text in ["", "0", "10", "-1", "1.5", "x", "0x1", "4294967296", " 1"] {
+            let error = parse_within(text, &(1..=9_u32)).unwrap_err();
+            assert_eq!(error.to_string(), "expected a whole number from 1 to 9", "{text}");
         }
     }
 

@@ -148,7 +148,7 @@ fn object_0_is_the_acknowledged_manifest() {
 fn a_vanished_object_is_a_violation() {
     let report = sabotaged(6, |dir| fs::remove_file(newest(dir)).unwrap());
     assert_eq!(report.violations, 1, "{report:?}");
-    assert!(report.violation_texts[0].starts_with("I1: turn ("), "{report:?}");
+    assert!(report.violation_texts[0].starts_with("I1: turn "), "{report:?}");
     assert!(report.violation_texts[0].ends_with(" is not whole"), "{report:?}");
 }
 
@@ -253,6 +253,11 @@ fn many_violations_are_counted() {
     });
     let report = report.unwrap();
     assert_eq!((report.violations, report.violation_texts.len()), (30, 20));
+    let lines = report.violation_lines();
+    assert_eq!((lines.len(), lines[20].as_str()), (21, "and 10 more"));
+    // A turn is written as everywhere: conversation/turn.
+    let turn = lines[0].split(' ').nth(2).unwrap();
+    assert!(turn.split('/').all(|id| id.len() == 32) && turn.contains('/'), "{turn}");
 }
 
 /// A store that is not there any more is an error, and never a verdict.
@@ -280,9 +285,9 @@ fn nothing_is_written_for_what_is_refused() {
         error
     };
     let zero = refused(&|config| config.workers = 0);
-    assert!(matches!(zero, ReplayError::OutOfRange { what: "workers", .. }));
+    assert!(matches!(zero, ReplayError::OutOfRange { what: "--workers", .. }));
     let zero = refused(&|config| config.turns = 0);
-    assert!(matches!(zero, ReplayError::OutOfRange { what: "turns", .. }));
+    assert!(matches!(zero, ReplayError::OutOfRange { what: "--turns", .. }));
     let small = refused(&|config| config.bytes_per_checkpoint = 127);
     assert!(matches!(small, ReplayError::Model(_)));
     let missing = refused(&|config| config.resume = true);

@@ -38,9 +38,17 @@ impl ReportFile {
             typed.to_path_buf()
         };
         let file = Self { typed: typed.to_path_buf(), path };
-        // It is removed at once: what is left is the certainty that one can be made.
-        file.temporary()
-            .map_err(|error| wrong(format!("nothing can be written into its folder: {error}")))?;
+        let folder = file.folder().display();
+        if !file.folder().is_dir() {
+            return Err(wrong(format!(
+                "there is no folder {folder}: make it, or name another one"
+            )));
+        }
+        // It is removed at once: what is left is the certainty that one can be made. The kind of
+        // the error says all; its words would name that file.
+        file.temporary().map_err(|error| {
+            wrong(format!("nothing can be written into the folder {folder}: {}", error.kind()))
+        })?;
         Ok(file)
     }
 
@@ -67,9 +75,14 @@ impl ReportFile {
         write().map_err(|error| format!("--report {}: {error}", self.typed.display()))
     }
 
+    /// The folder that it lies in.
+    fn folder(&self) -> &Path {
+        let folder = self.path.parent().filter(|above| !above.as_os_str().is_empty());
+        folder.unwrap_or(Path::new("."))
+    }
+
     /// A file beside it, which is removed unless it takes its place.
     fn temporary(&self) -> io::Result<NamedTempFile> {
-        let folder = self.path.parent().filter(|above| !above.as_os_str().is_empty());
         let mut builder = Builder::new();
         builder.prefix(".pinfold-report-");
         #[cfg(unix)]
@@ -78,6 +91,6 @@ impl ReportFile {
             // As any other file of this person's: the mask takes away from it.
             builder.permissions(fs::Permissions::from_mode(0o666));
         }
-        builder.tempfile_in(folder.unwrap_or(Path::new(".")))
+        builder.tempfile_in(self.folder())
     }
 }

@@ -12,13 +12,14 @@ pub(crate) fn write(out: &mut dyn Write, report: &Report) -> io::Result<()> {
     for section in summary(report) {
         writeln!(out, "{}", section.title)?;
         for row in section.rows {
-            writeln!(out, "  {:<38} {:>16}", row.name, row.value)?;
+            let line = format!("  {:<38} {:>16}", row.name, row.value);
+            writeln!(out, "{}", line.trim_end())?;
             for line in wrapped(&row.note) {
                 writeln!(out, "    {line}")?;
             }
         }
     }
-    for text in &report.violation_texts {
+    for text in report.violation_lines() {
         writeln!(out, "  ! {text}")?;
     }
     Ok(())

@@ -74,7 +74,7 @@ fn bad_numbers_are_refused() {
     for (words, expected) in [
         ("--conversation-bytes 0", "--conversation-bytes must be at least 1"),
         ("--job-bytes 0KiB", "--job-bytes must be at least 1"),
-        ("--crash-every 0", "--crash-every must be at least 1"),
+        ("--crash-every 0", "expected a whole number from 1 to 4294967295"),
         ("--crash-every -1", "-1"),
         ("--crash-every often", "often"),
         ("--crash-every", "--crash-every"),
@@ -142,4 +142,55 @@ fn budgets_and_crashes_repeat() {
     assert!(figure(&reports[0], "crashes") > 4 && figure(&reports[0], "turns_expired") > 500);
     assert_eq!(reports[0], reports[1]);
     assert_eq!(reports[0], reports[2]);
+}
+
+/// What was there, what was written, what went and what stays fit together, whatever the workers'
+/// order, and also when every turn had expired before and so everything that is written goes again.
+#[test]
+fn bytes_add_up() {
+    let scene = Scene::in_memory();
+    let sum = |report: &Value, names: [&str; 2]| -> u64 {
+        names.iter().map(|name| figure(report, name)).sum()
+    };
+    for (workers, crash_every) in [(1, 5000), (8, 900)] {
+        let words = format!(
+            "replay --workers {workers} --seed 5 --bytes-per-checkpoint 128 --turns 1 --json \
+             --crash-every {crash_every} --job-bytes 40KiB --data job-{workers}"
+        );
+        for resume in ["", " --resume"] {
+            let ended = scene.run(&format!("{words}{resume}"));
+            assert_eq!(ended.code, Some(0), "{ended:?}");
+            let report: Value = serde_json::from_str(&ended.out).unwrap();
+            let left = report["left"]["blockers"].as_object().unwrap();
+            assert_eq!(left.keys().collect::<Vec<_>>(), ["retained"], "{report}");
+            let came = sum(&report, ["bytes_found", "bytes_written"]);
+            let went = sum(&report, ["bytes_collected", "bytes_retained"]);
+            assert_eq!(came, went, "{workers} workers{resume}: {report}");
+            if !resume.is_empty() {
+                assert!(figure(&report, "unsaved_expired") > 400, "{report}");
+                assert!(figure(&report, "bytes_unkept") > 50_000, "{report}");
+            }
+            let unkept = figure(&report, "checkpoints_written") == 0;
+            assert!(!unkept || report["bytes_unkept"] == report["bytes_written"], "{report}");
+        }
+    }
+}
+
+/// A budget below one checkpoint keeps nothing, and the table says how large one is.
+#[test]
+fn a_budget_below_a_checkpoint_is_explained() {
+    let scene = Scene::with(FIVE);
+    let report = scene.replay("--job-bytes 300");
+    assert_figures(&report, &[("over_budget", 4), ("checkpoints_retained", 0)]);
+    let needed = figure(&report, "over_budget_bytes");
+    assert!((300..1024).contains(&needed), "{needed}");
+    // So much is enough for each of them alone.
+    let report = scene.replay(&format!("--job-bytes {needed}"));
+    assert_figures(&report, &[("over_budget", 0), ("over_budget_bytes", 0)]);
+    let words = "replay trace.jsonl --workers 1 --bytes-per-checkpoint 256 --job-bytes 300";
+    let ended = scene.run(words);
+    let note =
+        format!("    4 turns are larger than the budget: a checkpoint has about {needed} B\n");
+    assert!(ended.out.contains(&note), "{}", ended.out);
+    assert!(ended.out.contains("\n  nothing is left\n"), "{}", ended.out);
 }

@@ -58,6 +58,7 @@ fn a_job_goes_on() {
     let first = scene.replay("--data job");
     let objects = scene.private("job");
     let second = scene.replay("--data job --resume");
+    assert_eq!([&first["another_trace"], &second["another_trace"]], [false, false]);
     let expected = [
         ("restores", 4),
         ("restore_misses", 0),
@@ -81,6 +82,34 @@ fn a_job_goes_on_with_another_trace() {
     scene.write("trace.jsonl", &crate::scene::mooncake(&[(1536, &[1, 2, 3])]));
     let report = scene.replay("--data job --resume");
     assert_figures(&report, &[("restores", 1), ("tokens_saved", 1024), ("checkpoints_written", 1)]);
+    assert_eq!(report["another_trace"], true);
+    let words = "replay trace.jsonl --bytes-per-checkpoint 256 --data job --resume";
+    let ended = scene.run(&format!("{words} --report page.html"));
+    let page = fs::read_to_string(scene.path("page.html")).unwrap();
+    for text in [&ended.out, &page] {
+        assert!(text.contains("another trace than the job began with"), "{text}");
+        assert!(text.contains("equal block ids count as equal prefixes"), "{text}");
+    }
+}
+
+/// Settings of an older pinfold name no trace, and nothing is said of it; ones that name nonsense
+/// are damaged.
+#[test]
+fn settings_without_a_trace_are_taken_as_they_are() {
+    let scene = Scene::with(&[(1024, &[1, 2])]);
+    scene.replay("--data job");
+    let written = fs::read_to_string(scene.path("job/replay.json")).unwrap();
+    let tag = written.split('"').rev().nth(1).unwrap();
+    assert!(tag.len() == 16 && u64::from_str_radix(tag, 16).is_ok(), "{written}");
+    scene.write("trace.jsonl", &crate::scene::mooncake(&[(1536, &[1, 2, 3])]));
+    scene.write("job/replay.json", "{\"bytes_per_checkpoint\":256}");
+    assert_eq!(scene.replay("--data job --resume")["another_trace"], false);
+    for trace in ["7", "\"none\"", "[]"] {
+        let damaged = format!("{{\"bytes_per_checkpoint\":256,\"trace\":{trace}}}");
+        scene.write("job/replay.json", &damaged);
+        let words = "replay trace.jsonl --bytes-per-checkpoint 256 --data job --resume";
+        scene.refuses(words, 2, &["replay.json is damaged"]);
+    }
 }
 
 /// Block ids mean something within one trace alone: another one may give an id to another prefix.
@@ -92,6 +121,9 @@ fn a_foreign_trace_breaks_nothing() {
     scene.write("trace.jsonl", &crate::scene::mooncake(&[(1024, &[3, 2])]));
     let report = scene.replay("--data job --resume");
     assert_figures(&report, &[("restores", 0), ("restore_failures", 1), ("unsaved", 1)]);
+    assert_figures(&report, &[("unsaved_mismatches", 1), ("store_failures", 0)]);
+    let reason = report["restore_failure_text"].as_str().unwrap();
+    assert!(reason.contains("another trace gave its block ids to other prefixes"), "{reason}");
 }
 
 /// An expired turn stays expired (I7): going on with a job that keeps one turn serves all turns
@@ -105,6 +137,7 @@ fn expired_turns_do_not_return() {
         let again = scene.replay("--data job --turns 1 --resume");
         let expected = [("checkpoints_written", 0), ("already_published", 2), ("unsaved", 2)];
         assert_figures(&again, &expected);
+        assert_figures(&again, &[("unsaved_expired", 2)]);
         assert_eq!(again["bytes_retained"], first["bytes_retained"]);
         assert_eq!(scene.private("job"), objects);
     }
@@ -221,16 +254,15 @@ fn a_journal_without_a_record_is_refused() {
 fn an_impossible_folder_is_named() {
     let scene = Scene::with(FIVE);
     scene.write("file", "not a folder");
+    let expected = "--data file: is a file, name a folder";
+    scene.refuses("replay trace.jsonl --data file", 2, &[expected]);
     fs::create_dir_all(scene.path("half")).unwrap();
     scene.write("half/journal", "not a folder");
     fs::create_dir_all(scene.path("other")).unwrap();
     scene.write("other/objects", "not a folder");
-    for (folder, named) in [
-        ("file", "file/journal"),
-        ("file/below", "file/below"),
-        ("half", "half/journal"),
-        ("other", "other/objects"),
-    ] {
+    for (folder, named) in
+        [("file/below", "file/below"), ("half", "half/journal"), ("other", "other/objects")]
+    {
         let words = format!("replay trace.jsonl --data {folder}");
         scene.refuses(&words, 3, &[named]);
     }

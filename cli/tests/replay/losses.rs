@@ -36,6 +36,7 @@ fn is_found_and_replaced(scene: &Scene, what: &str) {
     ];
     assert_figures(&report, &expected);
     assert_eq!(report["left"]["blockers"], serde_json::json!({"retained": 2}), "{what}");
+    assert!(report["restore_failure_text"].is_string(), "{what}: {report}");
     let report = scene.replay("--data job --resume");
     let expected = [("restore_failures", 0), ("restores", 2), ("checkpoints_written", 0)];
     assert_figures(&report, &expected);

@@ -2,6 +2,7 @@
 //! and that it says so when a promise is broken.
 #![allow(clippy::unwrap_used, reason = "a test's own steps")]
 
+mod broken_store;
 mod budgets;
 mod figures;
 mod folder;
@@ -9,4 +10,5 @@ mod formats;
 mod losses;
 mod report;
 mod scene;
+mod signals;
 mod usage;

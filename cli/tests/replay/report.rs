@@ -20,7 +20,7 @@ fn names(folder: &Path) -> Vec<String> {
 fn a_page_is_written_beside_the_table_and_json() {
     let scene = Scene::with(FIVE);
     let ended = scene.run("replay trace.jsonl --turns 1 --report page.html");
-    assert_eq!((ended.code, ended.err.as_str()), (Some(0), ""));
+    assert_eq!((ended.code, ended.err.as_str()), (Some(0), "report: page.html\n"));
     assert!(ended.out.starts_with("Trace: trace.jsonl\n"));
     let page = fs::read_to_string(scene.path("page.html")).unwrap();
     assert!(page.starts_with("<!DOCTYPE html>\n") && page.ends_with("</html>\n"));
@@ -55,8 +55,8 @@ fn a_bad_place_is_refused_before_anything_is_served() {
         ("folder", "is there, and is no file"),
         ("folder/", "is there, and is no file"),
         ("none/", "is no name of a file"),
-        ("none/page.html", "nothing can be written into its folder"),
-        ("trace.jsonl/page.html", "nothing can be written into its folder"),
+        ("none/page.html", "there is no folder none: make it"),
+        ("trace.jsonl/page.html", "there is no folder trace.jsonl: make it"),
         ("..", "is there, and is no file"),
         ("trace.jsonl", "is the trace itself"),
         ("./folder/../trace.jsonl", "is the trace itself"),
@@ -107,7 +107,7 @@ fn an_older_page_stays_when_there_is_no_new_one() {
     scene.write("page.html", "an older page");
     scene.refuses("replay trace.jsonl --turns 0 --report page.html", 2, &["turns"]);
     scene.write("file", "not a folder");
-    scene.refuses("replay trace.jsonl --data file --report page.html", 3, &["file"]);
+    scene.refuses("replay trace.jsonl --data file/below --report page.html", 3, &["file"]);
     assert_eq!(fs::read_to_string(scene.path("page.html")).unwrap(), "an older page");
     assert_eq!(names(&scene.path("")), ["file", "page.html", "tmp", "trace.jsonl"]);
 }

@@ -66,10 +66,11 @@ fn the_table_has_the_figures() {
     };
     for (name, expected) in [
         ("requests", "5"),
-        ("conversations", "3"),
+        ("conversations in the trace", "3"),
         ("turns", "4"),
         ("too short to keep", "1"),
-        ("restored, every byte verified", "2"),
+        ("restored", "2"),
+        ("of them with wrong bytes", "0"),
         ("nothing kept", "2"),
         ("prefill tokens saved", "2560 (52.9 %)"),
         ("written", "3"),
@@ -118,7 +119,7 @@ fn temporary_folders_are_removed() {
     let scene = Scene::with(FIVE);
     scene.replay("");
     assert!(scene.tree("tmp").is_empty());
-    scene.refuses("replay trace.jsonl --workers 0", 2, &["workers must be between 1 and 4094"]);
+    scene.refuses("replay trace.jsonl --workers 0", 2, &["a whole number from 1 to 4094"]);
     scene.refuses("replay trace.jsonl --bytes-per-checkpoint 1", 2, &["at least 128 bytes"]);
     assert!(scene.tree("tmp").is_empty());
 }
@@ -140,15 +141,20 @@ fn bad_usage_is_refused() {
         ("repaly", "replay"),
         ("replay --turn-around", "--turn-around"),
         ("replay --turns", "--turns"),
-        ("replay --turns -1", "-1"),
-        ("replay --turns many", "many"),
+        ("replay --turns -1", "'-1' for '--turns <N>': expected a whole number from 1 to 1024"),
+        ("replay --turns many", "expected a whole number from 1 to 1024"),
         ("replay --turns 4294967296", "4294967296"),
-        ("replay --workers 1.5", "1.5"),
+        ("replay --workers 1.5", "expected a whole number from 1 to 4094"),
+        ("replay --crash-every -3", "expected a whole number from 1 to 4294967295"),
+        ("replay --job-bytes -5", "expected a whole number of bytes such as 65536"),
+        ("replay --job-bytes -5KiB", "expected a whole number of bytes such as 65536"),
+        ("replay --bytes-per-checkpoint -5", "expected a whole number of bytes"),
+        ("replay --seed abc", "expected a whole number from 0 to 18446744073709551615"),
         ("replay --seed 0x1", "0x1"),
         ("replay one two", "two"),
         ("replay --resume", "--data"),
-        ("replay trace.jsonl --turns 0", "turns must be between 1 and 1024"),
-        ("replay trace.jsonl --workers 0", "workers must be between 1 and 4094"),
+        ("replay trace.jsonl --turns 0", "--turns <N>': expected a whole number from 1 to 1024"),
+        ("replay trace.jsonl --workers 0", "expected a whole number from 1 to 4094"),
         ("replay trace.jsonl --bytes-per-checkpoint 1", "at least 128 bytes"),
         ("replay trace.jsonl --bytes-per-checkpoint 18446744073709551615", "bytes"),
     ] {

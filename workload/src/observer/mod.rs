@@ -125,6 +125,12 @@ impl Observer {
         }
     }
 
+    /// The bytes of checkpoints that nobody confirmed, as they were seen first in the store.
+    #[must_use]
+    pub fn bytes_found(&self) -> u64 {
+        self.listed.values().sum()
+    }
+
     /// The bytes of a checkpoint's private objects; none when nobody ever saw them whole.
     #[must_use]
     pub fn bytes(&self, checkpoint: CheckpointId) -> Option<u64> {

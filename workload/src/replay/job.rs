@@ -1,5 +1,6 @@
 //! A replay under way: the processes of a small fleet, and what is known outside of them.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,33 +9,37 @@ use std::time::{Duration, Instant};
 
 use pinfold_core::catalog::{Command, Role};
 use pinfold_core::engine::Engine;
-use pinfold_core::id::{ChainValue, Incarnation, OwnerId, StartId};
+use pinfold_core::id::{ChainValue, CheckpointId, Incarnation, OwnerId, StartId};
 use pinfold_core::journal::snapshot;
 use pinfold_core::policy::Genesis;
 use pinfold_host::file_store::{FileStore, FileStoreOptions};
 use pinfold_host::journal::SegmentLog;
 use pinfold_host::node::{Effects, Gone, Node, NodeClient, NodeStats};
 use pinfold_host::owner::Owner;
-use pinfold_host::store::ObjectStore;
+use pinfold_host::store::{ObjectStore, Why};
 
 use super::settings::{OPERATOR, agree, genesis, write_settings};
-use super::{Progress, ReplayConfig, ReplayError};
+use super::{Progress, ReplayConfig, ReplayError, check_longest};
 use crate::collector::{Collector, Round};
 use crate::fleet::Schedule;
 use crate::link::{Figures, Links, TraceTag, chain_values, link};
-use crate::model::{Model, ModelError};
+use crate::model::Model;
 use crate::observer::{Moment, Observer, Violation};
 use crate::report::{Depths, Tally, Timeline};
-use crate::serve::{Served, Turn, Worker};
-use crate::trace::{Request, Trace};
+use crate::serve::{Served, Turn, Unsaved, Worker};
+use crate::trace::Trace;
 
 /// See the [module](self).
 pub(super) struct Job<'a> {
     pub(super) config: &'a ReplayConfig,
     trace: &'a Trace,
+    /// Set by whoever wishes the replay to end.
+    stop: &'a AtomicBool,
     pub(super) began: Instant,
     /// Keeps the conversations of one trace from those of another in the same job.
     tag: TraceTag,
+    /// Whether the job is known to have begun with another trace.
+    pub(super) another_trace: bool,
     links: Links,
     pub(super) figures: Figures,
     schedule: Schedule,
@@ -62,6 +67,13 @@ pub(super) struct Outside {
     pub(super) timeline: Timeline,
     /// Restores that adopted wrong bytes.
     pub(super) wrong: Vec<Violation>,
+    /// Checkpoints that were collected before their worker said what they have: a turn that had
+    /// expired, or expires at once, may be faster gone than its save is told.
+    early: BTreeSet<CheckpointId>,
+    /// Why the first save that the store failed went unsaved.
+    pub(super) store_failure: Option<Why>,
+    /// Why the first restore failed.
+    pub(super) restore_failure: Option<Why>,
 }
 
 /// A recovery: after how many requests, how long it took, and when it was over.
@@ -90,12 +102,18 @@ impl Drop for Taken<'_> {
 }
 
 impl<'a> Job<'a> {
-    pub(super) fn open(config: &'a ReplayConfig, trace: &'a Trace) -> Result<Self, ReplayError> {
+    pub(super) fn open(
+        config: &'a ReplayConfig,
+        trace: &'a Trace,
+        stop: &'a AtomicBool,
+    ) -> Result<Self, ReplayError> {
         let began = Instant::now();
         let model = Model::new(trace.block_tokens, config.bytes_per_checkpoint)?;
         check_longest(&model, trace)?;
         let dir = &config.dir;
         let options = FileStoreOptions { sync_objects: config.sync_objects };
+        let tag = TraceTag::of(trace);
+        let mut began_with = None;
         let mut recoveries = Vec::new();
         let (node, effects, store) = match (SegmentLog::exists(dir)?, config.resume) {
             (true, false) => return Err(ReplayError::Exists { dir: dir.clone() }),
@@ -104,12 +122,12 @@ impl<'a> Job<'a> {
                 let store = FileStore::create(dir, options)?;
                 let (node, effects) = Node::create(dir, genesis(config))?;
                 // Only who has the journal may say what the job's states are like.
-                write_settings(config)?;
+                write_settings(config, tag)?;
                 (node, effects, store)
             }
             (true, true) => {
                 let store = FileStore::open(dir, options)?;
-                let agree = |job: &Genesis| agree(config, job);
+                let agree = |job: &Genesis| agree(config, job).map(|trace| began_with = trace);
                 let (node, effects, recovery) = Node::open_if(dir, agree)?;
                 let over = began.elapsed();
                 recoveries.push(Recovered { requests: 0, took: recovery.took, over });
@@ -123,8 +141,10 @@ impl<'a> Job<'a> {
         let job = Self {
             config,
             trace,
+            stop,
             began,
-            tag: TraceTag::of(trace),
+            tag,
+            another_trace: began_with.is_some_and(|began| began != tag),
             figures,
             schedule: Schedule::new(&links),
             links,
@@ -218,7 +238,15 @@ impl<'a> Job<'a> {
             result
         });
         self.put_effects(Some(collector.into_effects()));
-        result
+        result?;
+        match self.schedule.done() {
+            requests if requests < until => Err(ReplayError::Stopped { requests }),
+            _ => Ok(()),
+        }
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
     }
 
     /// One worker's thread: takes requests until there are none.
@@ -229,7 +257,9 @@ impl<'a> Job<'a> {
         failed: &AtomicBool,
         progress: &(dyn Fn(Progress) + Sync),
     ) -> Result<(), ReplayError> {
-        while let Some(number) = self.schedule.take() {
+        while !self.is_stopped()
+            && let Some(number) = self.schedule.take()
+        {
             let taken = Taken { schedule: &self.schedule, number };
             // When another worker failed, the rest only runs out.
             let turn = self.turn(number).filter(|_| !failed.load(Ordering::Relaxed));
@@ -322,8 +352,12 @@ impl<'a> Job<'a> {
         let round = collector.round()?;
         let collected = collector.take_collected();
         self.outside(|outside| {
-            let bytes = collected.iter().filter_map(|one| outside.observer.bytes(*one));
-            outside.tally.bytes_collected += bytes.sum::<u64>();
+            for checkpoint in collected {
+                match outside.observer.bytes(checkpoint) {
+                    Some(bytes) => outside.tally.bytes_collected += bytes,
+                    None => drop(outside.early.insert(checkpoint)),
+                }
+            }
             outside.tally.checkpoints_collected += round.checkpoints;
             outside.tally.objects_collected += round.objects;
         });
@@ -367,10 +401,19 @@ impl<'a> Job<'a> {
                 let what = format!("I15: the restore of turn {turn} adopted {bytes} wrong bytes");
                 outside.wrong.push(Violation { what });
             }
-            if let Some(checkpoint) = served.published {
-                if !served.already {
-                    outside.observer.saw_written(checkpoint, served.private_bytes);
+            if let Some(checkpoint) = served.written {
+                outside.observer.saw_written(checkpoint, served.private_bytes);
+                if outside.early.remove(&checkpoint) {
+                    outside.tally.bytes_collected += served.private_bytes;
                 }
+            }
+            if let Some(why) = &served.restore_failed {
+                outside.restore_failure.get_or_insert_with(|| why.clone());
+            }
+            if let Some(Unsaved::StoreFailed(why)) = &served.unsaved {
+                outside.store_failure.get_or_insert_with(|| why.clone());
+            }
+            if let Some(checkpoint) = served.published {
                 outside.observer.saw_published(turn.key, checkpoint, served.expired, asked);
             }
         });
@@ -448,20 +491,4 @@ impl<'a> Job<'a> {
             None => Ok(()),
         }
     }
-}
-
-/// The longest prompt must have a manifest; then all have. Judged before anything is written.
-fn check_longest(model: &Model, trace: &Trace) -> Result<(), ReplayError> {
-    let blocks = |request: &Request| request.full_blocks(trace.block_tokens).len();
-    let Some((number, longest)) =
-        (1..).zip(&trace.requests).max_by_key(|(_, request)| blocks(request))
-    else {
-        return Ok(());
-    };
-    let chain = chain_values(TraceTag::default(), longest, trace.block_tokens);
-    if chain.is_empty() {
-        return Ok(());
-    }
-    let planned = model.manifest(&chain, chain.len()).map_err(ModelError::from);
-    planned.map(drop).map_err(|why| ReplayError::Prompt { number, why })
 }

@@ -85,9 +85,10 @@ impl Job<'_> {
         let (gauges, left) =
             self.client()?.inspect(|engine, _| (engine.catalog().gauges(), Left::of(engine)))?;
         self.end_life()?;
-        let outside = self.outside(mem::take);
-        let Outside { observer, tally, depths, timeline, wrong } = outside;
-        self.violations.extend(wrong);
+        let mut outside = self.outside(mem::take);
+        self.violations.append(&mut outside.wrong);
+        let Outside { observer, tally, depths, timeline, store_failure, restore_failure, .. } =
+            outside;
         let worded = self.violations.iter().take(WORDED).map(|one| one.what.clone()).collect();
         let (timeline, timeline_ms) = timeline.into_points();
         let mut time = self.time();
@@ -95,6 +96,7 @@ impl Job<'_> {
         let config = self.config;
         Ok(Report {
             trace: config.trace_name.clone(),
+            another_trace: self.another_trace,
             requests: self.figures.requests,
             conversations: self.figures.roots,
             workers: config.workers,
@@ -106,7 +108,10 @@ impl Job<'_> {
             turns: self.figures.requests - tally.too_short,
             violations: self.violations.len() as u64,
             violation_texts: worded,
+            store_failure_text: store_failure.map(|why| why.to_string()),
+            restore_failure_text: restore_failure.map(|why| why.to_string()),
             turns_expired: observer.expired_turns(),
+            bytes_found: observer.bytes_found(),
             bytes_retained: gauges.bytes_retained,
             checkpoints_retained: gauges.checkpoints,
             bytes_peak: self.stats.peak_bytes,

@@ -8,7 +8,9 @@ mod job;
 mod judge;
 mod settings;
 
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
 
 use pinfold_core::id::{Epoch, Namespace};
 use pinfold_core::outcome::Rejection;
@@ -19,10 +21,11 @@ use pinfold_host::node::{Gone, NodeError};
 use pinfold_host::owner::OwnerError;
 use pinfold_host::store::ListError;
 
-use crate::model::ModelError;
+use crate::link::{TraceTag, chain_values};
+use crate::model::{Model, ModelError};
 use crate::report::Report;
 use crate::serve::ServeError;
-use crate::trace::Trace;
+use crate::trace::{Request, Trace};
 
 use job::Job;
 pub use settings::Difference;
@@ -114,7 +117,7 @@ pub enum ReplayError {
     /// A number is zero, or larger than a job allows.
     #[error("{what} must be between 1 and {most}")]
     OutOfRange {
-        /// Which number.
+        /// The flag.
         what: &'static str,
         /// The largest that is allowed.
         most: u32,
@@ -160,6 +163,12 @@ pub enum ReplayError {
     /// The operator was refused.
     #[error("the operator was refused: {0}")]
     Refused(Rejection),
+    /// Whoever started it wished it to end; what is in the folder can be gone on with.
+    #[error("stopped after {requests} requests")]
+    Stopped {
+        /// How many requests were served.
+        requests: u32,
+    },
     /// A worker's thread ended without a word.
     #[error("a worker's thread died: this is a fault of pinfold")]
     Died,
@@ -184,8 +193,22 @@ pub fn replay(
     trace: &Trace,
     progress: &(dyn Fn(Progress) + Sync),
 ) -> Result<Report, ReplayError> {
+    replay_until(config, trace, &AtomicBool::new(false), progress)
+}
+
+/// Replays a trace until `stop` is set, by a signal for example: then each worker ends the request
+/// that it has, and the job's state is durable, so that it can be gone on with.
+///
+/// # Errors
+/// As [`replay`], and [`ReplayError::Stopped`] when requests were left.
+pub fn replay_until(
+    config: &ReplayConfig,
+    trace: &Trace,
+    stop: &AtomicBool,
+    progress: &(dyn Fn(Progress) + Sync),
+) -> Result<Report, ReplayError> {
     check(config)?;
-    let mut job = Job::open(config, trace)?;
+    let mut job = Job::open(config, trace, stop)?;
     let report = serve(&mut job, config, progress).and_then(|()| job.finish());
     report.map_err(|error| job.cause(error))
 }
@@ -212,15 +235,25 @@ fn serve(
     job.serve(all, progress)
 }
 
+/// How many turns a conversation may keep: as many as a job allows.
+#[must_use]
+pub fn turns_range() -> RangeInclusive<u32> {
+    1..=Limits::default().turns
+}
+
+/// How many workers may serve: an operator and a collector register beside them.
+#[must_use]
+pub fn workers_range() -> RangeInclusive<u32> {
+    1..=Limits::default().owners - 2
+}
+
 /// Judges every number before anything is written.
 fn check(config: &ReplayConfig) -> Result<(), ReplayError> {
-    let limits = Limits::default();
-    // An operator and a collector register beside the workers.
     let bounds =
-        [("workers", config.workers, limits.owners - 2), ("turns", config.turns, limits.turns)];
-    for (what, number, most) in bounds {
-        if !(1..=most).contains(&number) {
-            return Err(ReplayError::OutOfRange { what, most });
+        [("--workers", config.workers, workers_range()), ("--turns", config.turns, turns_range())];
+    for (what, number, range) in bounds {
+        if !range.contains(&number) {
+            return Err(ReplayError::OutOfRange { what, most: *range.end() });
         }
     }
     let options = [
@@ -232,4 +265,20 @@ fn check(config: &ReplayConfig) -> Result<(), ReplayError> {
         Some((what, _)) => Err(ReplayError::Zero { what }),
         None => Ok(()),
     }
+}
+
+/// The longest prompt must have a manifest; then all have. Judged before anything is written.
+fn check_longest(model: &Model, trace: &Trace) -> Result<(), ReplayError> {
+    let blocks = |request: &Request| request.full_blocks(trace.block_tokens).len();
+    let Some((number, longest)) =
+        (1..).zip(&trace.requests).max_by_key(|(_, request)| blocks(request))
+    else {
+        return Ok(());
+    };
+    let chain = chain_values(TraceTag::default(), longest, trace.block_tokens);
+    if chain.is_empty() {
+        return Ok(());
+    }
+    let planned = model.manifest(&chain, chain.len()).map_err(ModelError::from);
+    planned.map(drop).map_err(|why| ReplayError::Prompt { number, why })
 }

@@ -9,13 +9,15 @@ use std::io::ErrorKind;
 
 use pinfold_core::id::OwnerId;
 use pinfold_core::policy::{Genesis, Limits, Policy};
+use serde_json::Value;
 
 use super::{ReplayConfig, ReplayError};
+use crate::link::TraceTag;
 
 /// The replay's operator, as genesis names it.
 pub(super) const OPERATOR: &str = "operator";
 /// What a replay must know of its job beside the journal: the size of a state, which is part of
-/// what the bytes mean.
+/// what the bytes mean, and the trace that the job began with.
 const SETTINGS: &str = "replay.json";
 const NEW_SETTINGS: &str = "replay.json.tmp";
 
@@ -100,8 +102,9 @@ pub(super) fn genesis(config: &ReplayConfig) -> Genesis {
     }
 }
 
-/// A job that is gone on with must keep what the replay is asked to keep.
-pub(super) fn agree(config: &ReplayConfig, job: &Genesis) -> Result<(), ReplayError> {
+/// A job that is gone on with must keep what the replay is asked to keep. Tells the trace that the
+/// job began with, if that is known.
+pub(super) fn agree(config: &ReplayConfig, job: &Genesis) -> Result<Option<TraceTag>, ReplayError> {
     let (asked, found) = (policy(config), job.policy);
     let turns = Difference::Turns { expected: asked.turns, found: found.turns };
     let conversation = Difference::ConversationBytes {
@@ -117,17 +120,16 @@ pub(super) fn agree(config: &ReplayConfig, job: &Genesis) -> Result<(), ReplayEr
     .into_iter()
     .filter_map(|(difference, agrees)| (!agrees).then_some(difference))
     .collect();
-    if differences.is_empty() {
-        check_settings(config)
-    } else {
-        Err(ReplayError::Policy { differences })
-    }
+    if differences.is_empty() { settings(config) } else { Err(ReplayError::Policy { differences }) }
 }
 
 /// Writes them whole, for a folder whose journal this process has. A job that is killed in front of
 /// this has none, and serves states of any size: those of another size are other positions.
-pub(super) fn write_settings(config: &ReplayConfig) -> Result<(), ReplayError> {
-    let settings = serde_json::json!({ "bytes_per_checkpoint": config.bytes_per_checkpoint });
+pub(super) fn write_settings(config: &ReplayConfig, trace: TraceTag) -> Result<(), ReplayError> {
+    let settings = serde_json::json!({
+        "bytes_per_checkpoint": config.bytes_per_checkpoint,
+        "trace": format!("{:016x}", trace.0),
+    });
     let (path, new) = (config.dir.join(SETTINGS), config.dir.join(NEW_SETTINGS));
     fs::write(&new, settings.to_string())
         .and_then(|()| fs::File::open(&new)?.sync_all())
@@ -135,22 +137,27 @@ pub(super) fn write_settings(config: &ReplayConfig) -> Result<(), ReplayError> {
         .map_err(|source| ReplayError::Settings { path, source })
 }
 
-/// A folder without settings is taken as it is.
-fn check_settings(config: &ReplayConfig) -> Result<(), ReplayError> {
+/// A folder without settings is taken as it is, and so are settings that name no trace: an older
+/// pinfold wrote them.
+fn settings(config: &ReplayConfig) -> Result<Option<TraceTag>, ReplayError> {
     let path = config.dir.join(SETTINGS);
     let text = match fs::read_to_string(&path) {
         Ok(text) => text,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         // Bytes that are no text are damage, as a text without the setting is.
         Err(error) if error.kind() == ErrorKind::InvalidData => String::new(),
         Err(source) => return Err(ReplayError::Settings { path, source }),
     };
-    let settings: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
-    match settings["bytes_per_checkpoint"].as_u64() {
-        Some(found) if found != config.bytes_per_checkpoint => {
+    let settings: Value = serde_json::from_str(&text).unwrap_or_default();
+    let trace = match &settings["trace"] {
+        Value::Null => Some(None),
+        named => named.as_str().and_then(|tag| u64::from_str_radix(tag, 16).ok()).map(Some),
+    };
+    match (settings["bytes_per_checkpoint"].as_u64(), trace) {
+        (Some(found), _) if found != config.bytes_per_checkpoint => {
             Err(ReplayError::Size { expected: config.bytes_per_checkpoint, found })
         }
-        Some(_) => Ok(()),
-        None => Err(ReplayError::DamagedSettings { path }),
+        (Some(_), Some(trace)) => Ok(trace.map(TraceTag)),
+        (None, _) | (_, None) => Err(ReplayError::DamagedSettings { path }),
     }
 }

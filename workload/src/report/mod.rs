@@ -14,7 +14,7 @@ use pinfold_core::engine::Engine;
 use pinfold_host::node::NodeStats;
 use serde::Serialize;
 
-use crate::serve::Served;
+use crate::serve::{Served, Unsaved};
 
 pub(crate) use depth::Depths;
 pub use depth::{DEEPEST, Depth};
@@ -26,6 +26,9 @@ pub use timeline::{POINTS, Point};
 pub struct Report {
     /// The trace's name.
     pub trace: String,
+    /// The job that is gone on with began with another trace: equal block ids of the two count as
+    /// equal prefixes.
+    pub another_trace: bool,
     /// Requests in it.
     pub requests: u32,
     /// Roots of linked requests.
@@ -49,8 +52,16 @@ pub struct Report {
     pub violations: u64,
     /// The first of them in words.
     pub violation_texts: Vec<String>,
+    /// Why the store failed the first of the saves that it failed; null when there is none.
+    pub store_failure_text: Option<String>,
+    /// Why the first restore failed; null when none did.
+    pub restore_failure_text: Option<String>,
     /// Turns that expired: with a publication, or after it by a budget.
     pub turns_expired: u64,
+    /// Bytes that nobody confirmed in this replay, as they were seen first in the store: those of a
+    /// job that is gone on with, and what saves had put that were thrown away under way. Found and
+    /// written bytes together are the collected ones and those that are left.
+    pub bytes_found: u64,
     /// Bytes that live turns refer to at the end.
     pub bytes_retained: u64,
     /// Checkpoints with a record at the end.
@@ -95,13 +106,26 @@ pub struct Tally {
     pub checkpoints_written: u32,
     /// Turns that were published on a checkpoint which was there already.
     pub already_published: u32,
-    /// Turns that nothing was kept for: another save of that position was under way, the store
-    /// failed, or the turn had expired before.
+    /// Turns that nothing was kept for, other than by a budget: the sum of the next four.
     pub unsaved: u32,
+    /// Of those: the turn had expired before.
+    pub unsaved_expired: u32,
+    /// Of those: another save of that position was under way.
+    pub unsaved_in_flight: u32,
+    /// Of those: the position is kept with another manifest, because another trace gave its block
+    /// ids to other prefixes.
+    pub unsaved_mismatches: u32,
+    /// Of those: the store failed. What was promised may have held, and the replay is incomplete.
+    pub store_failures: u32,
     /// Turns that nothing was kept for because their checkpoint is larger than a budget.
     pub over_budget: u32,
-    /// Bytes of the private objects that were put.
+    /// The most bytes that such a checkpoint has; 0 without one.
+    pub over_budget_bytes: u64,
+    /// Bytes of the private objects that were written and confirmed, published or not.
     pub bytes_written: u64,
+    /// Of those: bytes for turns that were not kept in the end, because they had expired before or
+    /// the checkpoint was lost at once. They are collected again.
+    pub bytes_unkept: u64,
     /// Shared pages put, in bytes; most were there already.
     pub shared_bytes_put: u64,
     /// Saves that were thrown away half-way with their process; collected later.
@@ -114,6 +138,30 @@ pub struct Tally {
     pub bytes_collected: u64,
 }
 
+impl Report {
+    /// The verdict in one sentence: broken promises before all else, then what is missing.
+    #[must_use]
+    pub fn verdict(&self) -> String {
+        match (self.violations, self.tally.store_failures) {
+            (0, 0) => "Every promise held.".to_string(),
+            (0, 1) => "Incomplete: the store failed 1 save.".to_string(),
+            (0, failures) => format!("Incomplete: the store failed {failures} saves."),
+            (violations, _) => format!("Broken promises: {violations}."),
+        }
+    }
+
+    /// The broken promises that are worded, and how many more there are.
+    #[must_use]
+    pub fn violation_lines(&self) -> Vec<String> {
+        let mut lines = self.violation_texts.clone();
+        match self.violations - (lines.len() as u64).min(self.violations) {
+            0 => {}
+            more => lines.push(format!("and {more} more")),
+        }
+        lines
+    }
+}
+
 impl Tally {
     /// Adds a served turn of so many input tokens.
     pub fn saw(&mut self, served: &Served, tokens: u64, block_tokens: u64) {
@@ -123,18 +171,34 @@ impl Tally {
                 self.restores += 1;
                 self.tokens_saved += u64::from(blocks) * block_tokens;
             }
-            None if served.restore_failed => self.restore_failures += 1,
+            None if served.restore_failed.is_some() => self.restore_failures += 1,
             None => self.restore_misses += 1,
         }
         self.wrong_restores += u64::from(served.wrong_bytes > 0);
-        match (served.published.is_some(), served.already) {
-            (true, false) => self.checkpoints_written += 1,
-            (true, true) => self.already_published += 1,
-            (false, _) if served.over_budget => self.over_budget += 1,
-            (false, _) => self.unsaved += 1,
+        match &served.unsaved {
+            Some(unsaved) => self.saw_unsaved(unsaved),
+            None if served.written.is_some() => self.checkpoints_written += 1,
+            None => self.already_published += 1,
         }
         self.bytes_written += served.private_bytes;
+        self.bytes_unkept += served.unsaved.as_ref().map_or(0, |_| served.private_bytes);
         self.shared_bytes_put += served.shared_bytes;
+    }
+
+    fn saw_unsaved(&mut self, unsaved: &Unsaved) {
+        let count = match unsaved {
+            Unsaved::OverBudget { needed } => {
+                self.over_budget += 1;
+                self.over_budget_bytes = self.over_budget_bytes.max(*needed);
+                return;
+            }
+            Unsaved::Expired => &mut self.unsaved_expired,
+            Unsaved::InFlight => &mut self.unsaved_in_flight,
+            Unsaved::Mismatch => &mut self.unsaved_mismatches,
+            Unsaved::StoreFailed(_) => &mut self.store_failures,
+        };
+        *count += 1;
+        self.unsaved += 1;
     }
 }
 

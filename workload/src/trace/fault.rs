@@ -55,14 +55,23 @@ pub enum RowFault {
         /// The limit in bytes.
         limit_bytes: u64,
     },
-    /// The line is JSON, but not an object.
-    #[error("expected one JSON object, found something else")]
+    /// The line does not begin an object.
+    #[error("expected one JSON object a line, found something else")]
     NotAnObject,
+    /// The file begins with the mark that some editors write.
+    #[error(
+        "expected one JSON object a line, found a byte order mark in front of it: save the file \
+         as UTF-8 without one"
+    )]
+    ByteOrderMark,
     /// No JSON, a field missing, unknown or given twice, or a value of the wrong type or range.
-    #[error("column {column}: {expected}")]
+    #[error("column {column}{}: {expected}", of(.field))]
     Json {
         /// The byte in the line, from 1.
         column: u64,
+        /// The field, and the place in it where it is a list, as in `hash_ids[1]`; none where
+        /// `expected` names it, or none is at fault.
+        field: Option<String>,
         /// What was found and what was expected, as the parser says it.
         expected: String,
     },
@@ -141,4 +150,8 @@ fn place(parent: &Option<u64>) -> String {
         Some(parent) => format!("after block {parent}"),
         None => "at the beginning".to_owned(),
     }
+}
+
+fn of(field: &Option<String>) -> String {
+    field.as_ref().map_or_else(String::new, |field| format!(", {field}"))
 }

@@ -85,7 +85,11 @@ fn a_bad_row_is_refused_with_its_line_and_what_was_expected() {
         ("[0, 7]", "[1, 7]", "block 1 after block 0 as on line 1, found it at the beginning"),
         ("[0, 7]", "[7, 7]", "expected block 7 at the beginning as on line 4"),
         (": 9", ": 6", "expected a timestamp of at least 7 ms, found 6 ms"),
-        ("{", "", "invalid type: string \"timestamp\", expected one JSON object"),
+        ("{", "", "expected one JSON object a line, found something else"),
+        ("600", "\"600\"", ", input_length: invalid type: string"),
+        ("[0, 7]", "[0, -7]", ", hash_ids[1]: invalid value"),
+        ("600", "nan", ", input_length: expected a value"),
+        ("9", "twenty", "column 16, timestamp: expected a value"),
         ("}", "} {}", "trailing characters"),
         ("}", "", "EOF while parsing an object"),
     ];
@@ -96,7 +100,15 @@ fn a_bad_row_is_refused_with_its_line_and_what_was_expected() {
         assert!(!found.contains("at line 1"), "{found}");
     }
     let found = refusal("\n[0, 512, 1, [0]]");
-    assert_eq!(found, "line 2: expected one JSON object, found something else");
+    assert_eq!(found, "line 2: expected one JSON object a line, found something else");
+    for text in ["no JSON", "7", "null", "timestamp,input_length", "\u{feff}"] {
+        assert!(
+            refusal(text).starts_with("line 1: expected one JSON object a line, found"),
+            "{text}"
+        );
+    }
+    let found = refusal(&format!("\u{feff}{GOOD}"));
+    assert!(found.contains("found a byte order mark") && found.contains("without one"), "{found}");
 }
 
 #[test]

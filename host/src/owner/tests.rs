@@ -153,6 +153,129 @@ fn what_is_unanswered_is_asked_again_under_its_operation() {
     assert_eq!(recovery.records, records, "a repetition is no event");
 }
 
+/// Protocol 6: a list that is sent again stops at its first refusal too, and the rest counts as
+/// answered: it opens the window and is never tried behind the refusal.
+#[test]
+fn a_lost_list_ends_with_its_first_refusal_too() {
+    let dir = tempfile::tempdir().unwrap();
+    let first = node(dir.path(), 4);
+    let operator = register(&first, "operator", Role::Operator, 1).unwrap();
+    let unknown = Command::Retire { owner: OwnerId::of_name("nobody") };
+    first.stop().unwrap();
+    let list = vec![forget(1), unknown, forget(2), forget(3)];
+    assert_eq!(operator.ask_all(list), Err(OwnerError::Gone(Gone)));
+    let (again, _effects, _) = Node::open(dir.path()).unwrap();
+    operator.reconnect(again.client().unwrap()).unwrap();
+    let ops: Vec<OpId> = operator.unanswered().into_iter().map(|(op, _)| op).collect();
+    let [first, second, third, fourth] = ops[..] else { panic!("{ops:?}") };
+    assert_eq!(operator.send(fourth), Err(OwnerError::Behind { op: fourth, first }));
+    assert_eq!(operator.send(first), Ok(Ok(Outcome::Forgotten)));
+    assert_eq!(operator.send(third), Err(OwnerError::Behind { op: third, first: second }));
+    assert_eq!(operator.send(second), Ok(Err(Rejection::UnknownOwner)));
+    assert_eq!(sequences(&operator), []);
+    assert_eq!(operator.send(third), Err(OwnerError::NotWaiting { op: third }));
+    for number in 5..15 {
+        let op = operator.try_begin(&forget(number)).unwrap().expect("the window is open");
+        assert_eq!(operator.send(op), Ok(Ok(Outcome::Forgotten)));
+    }
+    let client = again.client().unwrap();
+    let gauges = client.inspect(|engine, _| engine.catalog().gauges()).unwrap();
+    assert_eq!(gauges.conversations, 11, "what stood behind the refusal was never tried");
+}
+
+/// The same for a list that the node had decided: the first answers come again, up to the refusal.
+#[test]
+fn a_decided_list_gives_its_first_answers_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let first = node(dir.path(), 3);
+    let operator = register(&first, "operator", Role::Operator, 1).unwrap();
+    let unknown = Command::Retire { owner: OwnerId::of_name("nobody") };
+    let client = first.client().unwrap();
+    first.stop().unwrap();
+    operator.ask_all(vec![forget(1), unknown, forget(2)]).unwrap_err();
+    assert!(operator.reconnect(client).is_err());
+    let (again, _effects, _) = Node::open(dir.path()).unwrap();
+    // The node decides it, and the answer does not arrive.
+    let list = operator.unanswered();
+    let (done, refused) = (Ok(Outcome::Forgotten), Err(Rejection::UnknownOwner));
+    let reply = again.client().unwrap().call(Request::List(list.clone())).unwrap();
+    assert_eq!(reply, Reply::List(vec![Some(done), Some(refused), None]));
+    operator.reconnect(again.client().unwrap()).unwrap();
+    let answers: Vec<_> = list.iter().map(|(op, _)| operator.send(*op)).collect();
+    let skipped = Err(OwnerError::NotWaiting { op: list[2].0 });
+    assert_eq!(answers, [Ok(done), Ok(refused), skipped]);
+    assert_eq!(sequences(&operator), []);
+    for number in 3..9 {
+        assert_eq!(operator.ask(forget(number)), Ok(Ok(Outcome::Forgotten)));
+    }
+}
+
+/// Somebody sends again what another thread still asks, and goes on; both get the first answer,
+/// although the receipt is forgotten by the time the slower one is asked.
+#[test]
+fn all_who_wait_for_an_answer_get_the_first_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let node = node(dir.path(), 1);
+    let operator = register(&node, "operator", Role::Operator, 1).unwrap();
+    let command = Command::Retire { owner: OwnerId::of_name("nobody") };
+    let op = operator.try_begin_claimed(&command).unwrap().unwrap();
+    assert_eq!(operator.send(op), Ok(Err(Rejection::UnknownOwner)));
+    assert_eq!(sequences(&operator), [], "what is answered does not wait");
+    for number in 1..4 {
+        assert_eq!(operator.ask(forget(number)), Ok(Ok(Outcome::Forgotten)));
+    }
+    let forgotten = node.client().unwrap().call(Request::Command(op, command.clone()));
+    assert_eq!(forgotten, Ok(Reply::Command(Err(Rejection::ReceiptForgotten))));
+    assert_eq!(operator.send(op), Ok(Err(Rejection::UnknownOwner)));
+    assert_eq!(operator.fetch(op, command), Ok(Err(Rejection::UnknownOwner)));
+    assert_eq!(operator.send(op), Err(OwnerError::NotWaiting { op }), "nobody comes for it");
+}
+
+/// The same for a list that is under way: its commands are sent by somebody else, who goes on, and
+/// what the node says to the list then is not the first answer.
+#[test]
+fn a_list_gets_the_first_answers_too() {
+    let dir = tempfile::tempdir().unwrap();
+    let node = node(dir.path(), 2);
+    let operator = register(&node, "operator", Role::Operator, 1).unwrap();
+    let unknown = Command::Retire { owner: OwnerId::of_name("nobody") };
+    let (done, refused) = (Ok(Outcome::Forgotten), Err(Rejection::UnknownOwner));
+    for (second, answer) in [(forget(1), done), (unknown, refused)] {
+        let list = operator.begin_list(&mut [forget(2), second].into_iter()).unwrap();
+        for (op, _) in operator.unanswered() {
+            operator.send(op).unwrap().ok();
+        }
+        for number in 3..6 {
+            assert_eq!(operator.ask(forget(number)), Ok(done));
+        }
+        let reply = node.client().unwrap().call(Request::List(list.clone())).unwrap();
+        assert_eq!(reply, Reply::List(vec![Some(Err(Rejection::ReceiptForgotten)), None]));
+        assert_eq!(operator.send_list(&list), Ok(vec![Some(done), Some(answer)]));
+        assert_eq!(operator.desk().numbered.len(), 0, "nothing is kept that nobody comes for");
+    }
+}
+
+/// A node that is opened again with a smaller window takes what waited for the larger one.
+#[test]
+fn a_list_that_waits_fits_the_window_that_comes() {
+    let dir = tempfile::tempdir().unwrap();
+    let wide = node(dir.path(), 3);
+    let other = tempfile::tempdir().unwrap();
+    let narrow = node(other.path(), 2);
+    let operator = register(&wide, "operator", Role::Operator, 1).unwrap();
+    register(&narrow, "operator", Role::Operator, 1).unwrap();
+    let first = operator.begin(forget(1)).unwrap();
+    thread::scope(|scope| {
+        let waiting = scope.spawn(|| operator.ask_all(vec![forget(2), forget(3), forget(4)]));
+        thread::sleep(A_WHILE);
+        operator.reconnect(narrow.client().unwrap()).unwrap();
+        operator.send(first).unwrap().unwrap();
+        let done = Some(Ok(Outcome::Forgotten));
+        assert_eq!(waiting.join().unwrap(), Ok(vec![done, done, done]));
+    });
+    assert_eq!(sequences(&operator), []);
+}
+
 /// Whoever waits for the window hears that the node is gone, and has no number then.
 #[test]
 fn a_gone_node_ends_the_wait_for_the_window() {

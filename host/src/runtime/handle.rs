@@ -10,7 +10,7 @@ use pinfold_core::transfer::{Completion, Ended, Transfer};
 use super::freight::Freight;
 use super::pool::Pool;
 use super::porter::{Trouble, Waiting};
-use crate::owner::Owner;
+use crate::owner::{Owner, Unanswered};
 
 /// A transfer under way. Dropping it loses nothing: the transfer goes on to its end.
 ///
@@ -40,6 +40,10 @@ pub enum Unfinished {
     /// A command of it waits for the node. Nothing is lost: reconnect, and wait again.
     #[error("the node is gone: open it again, reconnect the runtime, and wait again")]
     NodeGone,
+    /// The node answered something else than a command of it asked. Nothing is lost: reconnect to a
+    /// node of this version, and wait again.
+    #[error("the node answered something else: reconnect the runtime to a node of this version")]
+    Unexpected,
     /// Its runtime was shut down before the end: it is among what
     /// [`Runtime::shutdown`](super::Runtime::shutdown) gave back, or was given to another waiter.
     #[error("the runtime was shut down: let another one resume what it gave back")]
@@ -67,7 +71,7 @@ pub struct Unsettled {
 pub(super) enum Told {
     #[default]
     UnderWay,
-    NodeGone,
+    Unanswered(Unanswered),
     Finished(Finished),
     HandedOver,
     Unsettled(Box<Unsettled>),
@@ -134,9 +138,12 @@ fn end(told: &mut Told) -> Option<Result<Finished, Unfinished>> {
             *told = Told::UnderWay;
             None
         }
-        Told::NodeGone => {
-            *told = Told::NodeGone;
-            Some(Err(Unfinished::NodeGone))
+        Told::Unanswered(why) => {
+            *told = Told::Unanswered(why);
+            Some(Err(match why {
+                Unanswered::Gone => Unfinished::NodeGone,
+                Unanswered::Unexpected => Unfinished::Unexpected,
+            }))
         }
         Told::Finished(finished) => {
             *told = Told::Finished(finished.clone());

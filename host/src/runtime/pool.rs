@@ -64,7 +64,7 @@ struct UnderWay {
     troubles: Vec<Trouble>,
     /// The command that no mover works on and nobody answered.
     waiting: Option<Waiting>,
-    /// It found no node.
+    /// It waits for another node.
     parked: bool,
     is_ready: bool,
     /// Movers that work on a step of it.
@@ -158,7 +158,7 @@ impl Pool {
         }
     }
 
-    /// Repeats what found no node.
+    /// Repeats what waits for another node.
     pub(super) fn reconnected(&self) {
         let mut line = self.lock();
         line.life += 1;
@@ -254,17 +254,18 @@ impl Pool {
                 one.held = 0;
                 one.transfer.answered(op, answer);
             }
-            Done::Asked(Asked::Gone(waiting)) => {
+            Done::Asked(Asked::Unanswered(why, waiting)) => {
                 one.waiting = Some(waiting);
                 if !is_reconnected {
-                    one.park();
+                    one.parked = true;
+                    one.ticket.tell(Told::Unanswered(why));
                 }
             }
             Done::Asked(Asked::Held(waiting)) => {
                 one.waiting = Some(waiting);
                 // While others of this pool work, the window may be theirs.
                 if closing && busy == 0 && one.held >= WINDOW_TRIES {
-                    one.park();
+                    one.parked = true;
                 } else {
                     let pause = pause(WINDOW_PAUSES, one.held);
                     one.held += 1;
@@ -410,11 +411,6 @@ impl UnderWay {
         }
         self.adopting = matches!(step, Step::Adopt { .. });
         Next::Work(Work::Do(Task::new(&self.transfer, step), Arc::clone(&self.freight)))
-    }
-
-    fn park(&mut self) {
-        self.parked = true;
-        self.ticket.tell(Told::NodeGone);
     }
 
     /// How it ended, once no mover works on it and every command is answered.

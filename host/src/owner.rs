@@ -4,10 +4,15 @@
 //! command is numbered only when everything W below it is answered, W being the job's limit of
 //! unanswered commands. A command whose call ended with [`Gone`] keeps its operation id and stays
 //! unanswered until somebody sends it again through another client; so nothing is ever asked under
-//! two ids, and no answer is lost with a connection. It never judges an answer and never retries
-//! where the node is gone.
+//! two ids, and no answer is lost with a connection. Whoever sends it, all who wait for its answer
+//! get the first one. A list stays a list when it is sent again. It never judges an answer and
+//! never retries where the node is gone.
+
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use pinfold_core::catalog::{Command, PROTOCOL_VERSION, Register, Role};
@@ -40,7 +45,20 @@ struct Desk {
     list: u64,
     /// The number of the last command.
     sequence: u64,
-    unanswered: BTreeMap<u64, Command>,
+    /// What has no answer, or an answer that somebody comes for.
+    numbered: BTreeMap<u64, Numbered>,
+}
+
+/// A command that has its number.
+#[derive(Debug)]
+struct Numbered {
+    command: Command,
+    /// The numbers of the list that it stands in; only its own outside of one.
+    list: RangeInclusive<u64>,
+    /// The first one, whoever got it.
+    answer: Option<Answer>,
+    /// How many come for the answer: calls under way, and a transfer.
+    claims: u32,
 }
 
 /// What the catalog says to a command: an outcome, or a refusal.
@@ -58,12 +76,44 @@ pub enum OwnerError {
     /// The answer is of another kind than the request.
     #[error("the node answered something else than was asked")]
     Unexpected,
-    /// No command waits under this operation.
-    #[error("operation {op:?} waits for no answer: send what `begin` numbered, until its answer")]
+    /// No command waits under this operation: it was answered, or stood in a list behind a refusal.
+    #[error("operation {op:?} waits for no answer: send only what is among `unanswered`")]
     NotWaiting {
         /// The operation.
         op: OpId,
     },
+    /// It stands in a list behind a command without an answer, whose refusal would end the list.
+    #[error("operation {op:?} stands in a list behind {first:?}: send that one first")]
+    Behind {
+        /// The operation.
+        op: OpId,
+        /// What has to be answered before it.
+        first: OpId,
+    },
+}
+
+/// Why a numbered command has no answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unanswered {
+    /// The node is gone.
+    Gone,
+    /// The answer is of another kind than the request.
+    Unexpected,
+}
+
+impl From<Gone> for Unanswered {
+    fn from(Gone: Gone) -> Self {
+        Self::Gone
+    }
+}
+
+impl From<Unanswered> for OwnerError {
+    fn from(why: Unanswered) -> Self {
+        match why {
+            Unanswered::Gone => Self::Gone(Gone),
+            Unanswered::Unexpected => Self::Unexpected,
+        }
+    }
 }
 
 impl Owner {
@@ -95,7 +145,7 @@ impl Owner {
                         window: 0,
                         list: 0,
                         sequence: 0,
-                        unanswered: BTreeMap::new(),
+                        numbered: BTreeMap::new(),
                     };
                     desk.connect(client, &limits);
                     let (desk, changed) = (Mutex::new(desk), Condvar::new());
@@ -136,8 +186,13 @@ impl Owner {
     /// [`OwnerError`] when the node is gone. A command that had its number by then is among the
     /// [unanswered](Self::unanswered). A refusal is an answer.
     pub fn ask(&self, command: Command) -> Result<Answer, OwnerError> {
-        let op = self.begin(command)?;
-        self.send(op)
+        self.ask_numbered(command).map(|(_, answer)| answer)
+    }
+
+    /// The same with the operation that it got.
+    pub(crate) fn ask_numbered(&self, command: Command) -> Result<(OpId, Answer), OwnerError> {
+        let op = self.op(self.open_window(1)?.number(command.clone(), 1));
+        Ok((op, self.fetch_or_let_go(op, command)?))
     }
 
     /// Numbers a command, once the window is open for it. [`Self::send`] asks it.
@@ -146,7 +201,7 @@ impl Owner {
     /// [`Gone`] while the node is gone; the command has no number then.
     pub fn begin(&self, command: Command) -> Result<OpId, Gone> {
         let mut desk = self.open_window(1)?;
-        Ok(self.number(&mut desk, command))
+        Ok(self.op(desk.number(command, 0)))
     }
 
     /// Numbers a command if the window is open for it now; none if it is not.
@@ -154,32 +209,66 @@ impl Owner {
     /// # Errors
     /// [`Gone`] while the node is gone.
     pub fn try_begin(&self, command: &Command) -> Result<Option<OpId>, Gone> {
-        let mut desk = self.desk();
-        if desk.client.is_none() {
-            return Err(Gone);
-        }
-        Ok(desk.is_open(1).then(|| self.number(&mut desk, command.clone())))
+        self.try_number(command, 0)
+    }
+
+    /// The same for one who [fetches](Self::fetch) the answer, however late: until then it is kept,
+    /// also when somebody else got it.
+    pub(crate) fn try_begin_claimed(&self, command: &Command) -> Result<Option<OpId>, Gone> {
+        self.try_number(command, 1)
     }
 
     /// Sends a command that is numbered, for the first time or again, and waits for its answer.
+    /// When it is refused, what stands behind it in its list is not tried and waits no more.
     ///
     /// # Errors
     /// [`OwnerError::Gone`] when the node is gone: send it again after [`Self::reconnect`].
+    /// [`OwnerError::Behind`] and [`OwnerError::NotWaiting`] when it is not to be sent; whoever
+    /// sends the [unanswered](Self::unanswered) in order passes over the latter.
     pub fn send(&self, op: OpId) -> Result<Answer, OwnerError> {
+        let command = {
+            let mut desk = self.desk();
+            if (op.owner, op.incarnation) != self.identity() {
+                return Err(OwnerError::NotWaiting { op });
+            }
+            if let Some(first) = desk.first_before(op.sequence) {
+                return Err(OwnerError::Behind { op, first: self.op(first) });
+            }
+            let one = desk.numbered.get_mut(&op.sequence);
+            let one = one.ok_or(OwnerError::NotWaiting { op })?;
+            one.claims += 1;
+            one.command.clone()
+        };
+        Ok(self.fetch_or_let_go(op, command)?)
+    }
+
+    /// Asks a command under its operation; the claim on its answer ends once that is here.
+    pub(crate) fn fetch(&self, op: OpId, command: Command) -> Result<Answer, Unanswered> {
+        let known = self.desk().numbered.get(&op.sequence).and_then(|one| one.answer);
+        let said = match known {
+            Some(answer) => answer,
+            None => match self.call(&Request::Command(op, command))? {
+                Reply::Command(answer) => answer,
+                _ => return Err(Unanswered::Unexpected),
+            },
+        };
+        let first = self.desk().conclude(op.sequence, Some(said));
+        self.changed.notify_all();
+        Ok(first.unwrap_or(said))
+    }
+
+    fn fetch_or_let_go(&self, op: OpId, command: Command) -> Result<Answer, Unanswered> {
+        self.fetch(op, command).inspect_err(|_| self.desk().let_go(op.sequence))
+    }
+
+    fn call(&self, request: &Request) -> Result<Reply, Gone> {
         loop {
-            let (client, life, command) = {
+            let (client, life) = {
                 let desk = self.desk();
-                let is_own = (op.owner, op.incarnation) == self.identity();
-                let command = desk.unanswered.get(&op.sequence).filter(|_| is_own);
-                let command = command.cloned().ok_or(OwnerError::NotWaiting { op })?;
-                (desk.client.clone().ok_or(Gone)?, desk.life, command)
+                (desk.client.clone().ok_or(Gone)?, desk.life)
             };
-            match client.call(Request::Command(op, command)) {
-                Ok(Reply::Command(answer)) => {
-                    self.answered([op.sequence]);
-                    return Ok(answer);
-                }
-                Ok(_) => return Err(OwnerError::Unexpected),
+            match client.call(request.clone()) {
+                Ok(reply) => return Ok(reply),
                 // A node that was opened again meanwhile is asked at once.
                 Err(Gone) => self.lost(life),
             }
@@ -190,59 +279,74 @@ impl Owner {
     /// is more than one list may hold, or than the window, goes in several lists.
     ///
     /// # Errors
-    /// [`OwnerError`] when the node is gone. What was numbered is [unanswered](Self::unanswered),
-    /// and is sent again one by one, up to the first refusal.
+    /// [`OwnerError`] when the node is gone. What was numbered is [unanswered](Self::unanswered)
+    /// and still a list: [sent](Self::send) again one by one, in order, it ends with its first
+    /// refusal. What was answered before is not told again.
     pub fn ask_all(&self, commands: Vec<Command>) -> Result<Vec<Option<Answer>>, OwnerError> {
         let mut answers = Vec::with_capacity(commands.len());
+        let mut rest = commands.into_iter();
         let mut refused = false;
-        let mut rest = commands.into_iter().peekable();
-        while rest.peek().is_some() {
-            let most = self.desk().list;
-            let part = rest.by_ref().take(usize::try_from(most).unwrap_or(usize::MAX));
-            if refused {
-                answers.extend(part.map(|_| None));
-                continue;
-            }
-            let part = self.ask_list(part.collect())?;
+        while !refused && rest.len() > 0 {
+            let part = self.ask_list(&mut rest)?;
             refused = part.iter().any(|answer| !matches!(answer, Some(Ok(_))));
             answers.extend(part);
         }
+        answers.extend(rest.map(|_| None));
         Ok(answers)
     }
 
-    fn ask_list(&self, commands: Vec<Command>) -> Result<Vec<Option<Answer>>, OwnerError> {
-        let count = commands.len();
-        let (client, life, list) = {
-            let mut desk = self.open_window(count as u64)?;
-            let list: Vec<_> = commands
-                .into_iter()
-                .map(|command| (self.number(&mut desk, command.clone()), command))
-                .collect();
-            (desk.client.clone().ok_or(Gone)?, desk.life, list)
-        };
-        let sequences: Vec<u64> = list.iter().map(|(op, _)| op.sequence).collect();
-        let reply = client.call(Request::List(list)).inspect_err(|Gone| self.lost(life))?;
-        let answers = match reply {
+    /// Asks as many of these as one list may hold.
+    fn ask_list(
+        &self,
+        commands: &mut impl ExactSizeIterator<Item = Command>,
+    ) -> Result<Vec<Option<Answer>>, OwnerError> {
+        let list = self.begin_list(commands)?;
+        let sent = self.send_list(&list);
+        if sent.is_err() {
+            let mut desk = self.desk();
+            for (op, _) in &list {
+                desk.let_go(op.sequence);
+            }
+        }
+        Ok(sent?)
+    }
+
+    /// Numbers as many of these as one list may hold, and claims their answers.
+    fn begin_list(
+        &self,
+        commands: &mut impl ExactSizeIterator<Item = Command>,
+    ) -> Result<Vec<(OpId, Command)>, Gone> {
+        let mut desk = self.open_window(commands.len() as u64)?;
+        let most = usize::try_from(desk.list).unwrap_or(usize::MAX);
+        let commands: Vec<Command> = commands.take(most).collect();
+        let list = desk.number_list(&commands);
+        Ok(list.map(|sequence| self.op(sequence)).zip(commands).collect())
+    }
+
+    fn send_list(&self, list: &[(OpId, Command)]) -> Result<Vec<Option<Answer>>, Unanswered> {
+        let said = match self.call(&Request::List(list.to_vec()))? {
             Reply::List(answers) => answers,
             // Refused as a whole: nothing was looked at.
             Reply::Command(Err(rejection)) => {
-                let rest = std::iter::repeat_n(None, count.saturating_sub(1));
+                let rest = std::iter::repeat_n(None, list.len().saturating_sub(1));
                 std::iter::once(Some(Err(rejection))).chain(rest).collect()
             }
-            _ => return Err(OwnerError::Unexpected),
+            _ => return Err(Unanswered::Unexpected),
         };
-        // What was not tried counts as answered.
-        self.answered(sequences);
+        let mut desk = self.desk();
+        let all = list.iter().zip(said);
+        let answers = all.map(|((op, _), said)| desk.conclude(op.sequence, said)).collect();
+        drop(desk);
+        self.changed.notify_all();
         Ok(answers)
     }
 
-    /// What has a number and no answer: under way, or to be sent again once the node is back. While
-    /// one of them waits, at most W more are numbered.
+    /// What has a number and no answer, in the order of the numbers: under way, or to be sent again
+    /// once the node is back. While one of them waits, at most W more are numbered.
     #[must_use]
     pub fn unanswered(&self) -> Vec<(OpId, Command)> {
         let desk = self.desk();
-        let all = desk.unanswered.iter();
-        all.map(|(sequence, command)| (self.op(*sequence), command.clone())).collect()
+        desk.unanswered().map(|(sequence, one)| (self.op(sequence), one.command.clone())).collect()
     }
 
     fn desk(&self) -> MutexGuard<'_, Desk> {
@@ -250,37 +354,30 @@ impl Owner {
         self.desk.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until so many more may be numbered.
+    /// Waits until so many more may be numbered, or as many as one list may hold.
     fn open_window(&self, count: u64) -> Result<MutexGuard<'_, Desk>, Gone> {
         let mut desk = self.desk();
         loop {
             if desk.client.is_none() {
                 return Err(Gone);
             }
-            if desk.is_open(count) {
+            if desk.is_open(count.min(desk.list)) {
                 return Ok(desk);
             }
             desk = self.changed.wait(desk).unwrap_or_else(PoisonError::into_inner);
         }
     }
 
-    fn number(&self, desk: &mut Desk, command: Command) -> OpId {
-        desk.sequence += 1;
-        desk.unanswered.insert(desk.sequence, command);
-        self.op(desk.sequence)
+    fn try_number(&self, command: &Command, claims: u32) -> Result<Option<OpId>, Gone> {
+        let mut desk = self.desk();
+        if desk.client.is_none() {
+            return Err(Gone);
+        }
+        Ok(desk.is_open(1).then(|| self.op(desk.number(command.clone(), claims))))
     }
 
     const fn op(&self, sequence: u64) -> OpId {
         OpId { owner: self.id, incarnation: self.incarnation, sequence }
-    }
-
-    fn answered(&self, sequences: impl IntoIterator<Item = u64>) {
-        let mut desk = self.desk();
-        for sequence in sequences {
-            desk.unanswered.remove(&sequence);
-        }
-        drop(desk);
-        self.changed.notify_all();
     }
 
     /// A call through the client of this life ended with [`Gone`].
@@ -302,10 +399,69 @@ impl Desk {
         self.list = u64::from(limits.commands_per_list).clamp(1, self.window);
     }
 
+    fn unanswered(&self) -> impl Iterator<Item = (u64, &Numbered)> {
+        let all = self.numbered.iter().map(|(sequence, one)| (*sequence, one));
+        all.filter(|(_, one)| one.answer.is_none())
+    }
+
     /// Everything W below the last of so many more is answered.
     fn is_open(&self, count: u64) -> bool {
-        let first = self.unanswered.keys().next().copied().unwrap_or(self.sequence + 1);
+        let first = self.unanswered().next().map_or(self.sequence + 1, |(sequence, _)| sequence);
         self.sequence + count < first + self.window
+    }
+
+    fn number(&mut self, command: Command, claims: u32) -> u64 {
+        self.sequence += 1;
+        let list = self.sequence..=self.sequence;
+        self.numbered.insert(self.sequence, Numbered { command, list, answer: None, claims });
+        self.sequence
+    }
+
+    fn number_list(&mut self, commands: &[Command]) -> RangeInclusive<u64> {
+        let list = self.sequence + 1..=self.sequence + commands.len() as u64;
+        for command in commands {
+            self.sequence += 1;
+            let (command, list) = (command.clone(), list.clone());
+            let one = Numbered { command, list, answer: None, claims: 1 };
+            self.numbered.insert(self.sequence, one);
+        }
+        list
+    }
+
+    /// The first of its list before it that has no answer.
+    fn first_before(&self, sequence: u64) -> Option<u64> {
+        let first = *self.numbered.get(&sequence)?.list.start();
+        let mut before = self.numbered.range(first..sequence);
+        before.find(|(_, one)| one.answer.is_none()).map(|(first, _)| *first)
+    }
+
+    /// Takes what somebody was told who had a claim, and gives the first answer. What was not
+    /// tried has none and counts as answered, as does all behind a refusal in its list.
+    fn conclude(&mut self, sequence: u64, said: Option<Answer>) -> Option<Answer> {
+        let Some(one) = self.numbered.get_mut(&sequence) else { return said };
+        one.answer = one.answer.or(said);
+        let (answer, last) = (one.answer, *one.list.end());
+        let Some(known) = answer else {
+            self.numbered.remove(&sequence);
+            return None;
+        };
+        if known.is_err() {
+            for behind in sequence + 1..=last {
+                self.numbered.remove(&behind);
+            }
+        }
+        self.let_go(sequence);
+        answer
+    }
+
+    /// Ends a claim. An answer that nobody comes for is kept no longer.
+    fn let_go(&mut self, sequence: u64) {
+        if let Some(one) = self.numbered.get_mut(&sequence) {
+            one.claims = one.claims.saturating_sub(1);
+            if one.claims == 0 && one.answer.is_some() {
+                self.numbered.remove(&sequence);
+            }
+        }
     }
 }
 
@@ -314,181 +470,5 @@ fn limits(client: &NodeClient) -> Result<Limits, OwnerError> {
     match client.call(Request::Query(Query::Job))? {
         Reply::Job(job) => Ok(job.limits),
         _ => Err(OwnerError::Unexpected),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::path::Path;
-    use std::sync::mpsc::{RecvTimeoutError, channel};
-    use std::thread;
-    use std::time::Duration;
-
-    use pinfold_core::id::{ConversationId, Epoch};
-    use pinfold_core::policy::{Genesis, Policy};
-
-    use super::*;
-    use crate::node::Node;
-
-    /// Long enough that a thread which can go on has gone on.
-    const A_WHILE: Duration = Duration::from_millis(50);
-
-    fn node(dir: &Path, unanswered: u32) -> Node {
-        let genesis = Genesis {
-            namespace: "owner".parse().unwrap(),
-            epoch: Epoch::of_name("owner test"),
-            operator: OwnerId::of_name("operator"),
-            policy: Policy::default(),
-            limits: Limits { unanswered, ..Limits::default() },
-        };
-        Node::create(dir, genesis).unwrap().0
-    }
-
-    fn register(node: &Node, name: &str, role: Role, start: u128) -> Result<Owner, OwnerError> {
-        Owner::register(node.client().unwrap(), name, role, StartId::from_u128(start))
-    }
-
-    fn forget(number: u128) -> Command {
-        Command::Forget { conversation: ConversationId::from_u128(number) }
-    }
-
-    fn sequences(owner: &Owner) -> Vec<u64> {
-        owner.unanswered().iter().map(|(op, _)| op.sequence).collect()
-    }
-
-    /// A start that is new follows whatever incarnation there is; the same start is the same one.
-    #[test]
-    fn an_owner_follows_its_earlier_life() {
-        let dir = tempfile::tempdir().unwrap();
-        let node = node(dir.path(), 64);
-        let worker = |start| register(&node, "worker", Role::Worker, start).unwrap();
-        let first = worker(1);
-        assert_eq!(first.identity(), (OwnerId::of_name("worker"), Incarnation(1)));
-        assert!(first.ask(Command::Collect { limit: 1 }).unwrap().is_ok());
-        assert_eq!(worker(1).identity(), first.identity());
-        let second = worker(2);
-        assert_eq!(second.identity().1, Incarnation(2));
-        let stale = Err(Rejection::StaleIncarnation { current: Incarnation(2) });
-        assert_eq!(first.ask(Command::Collect { limit: 1 }), Ok(stale));
-        assert_eq!(first.begin(forget(1)).unwrap().sequence, 3);
-    }
-
-    #[test]
-    fn a_role_is_for_life() {
-        let dir = tempfile::tempdir().unwrap();
-        let node = node(dir.path(), 64);
-        register(&node, "one", Role::Worker, 1).unwrap();
-        let refused = register(&node, "one", Role::Operator, 1).unwrap_err();
-        assert_eq!(refused, OwnerError::Refused(Rejection::RoleMismatch));
-    }
-
-    /// A refusal ends a list: what stands behind it has no answer, in later lists too.
-    #[test]
-    fn a_list_ends_with_its_first_refusal() {
-        let dir = tempfile::tempdir().unwrap();
-        let node = node(dir.path(), 2);
-        let operator = register(&node, "operator", Role::Operator, 1).unwrap();
-        let unknown = Command::Retire { owner: OwnerId::of_name("nobody") };
-        let all = vec![forget(1), forget(2), forget(3), unknown, forget(4), forget(5)];
-        let answers = operator.ask_all(all).unwrap();
-        let done = Some(Ok(Outcome::Forgotten));
-        let refused = Some(Err(Rejection::UnknownOwner));
-        assert_eq!(answers, [done, done, done, refused, None, None]);
-        assert_eq!(sequences(&operator), []);
-        assert_eq!(operator.begin(forget(6)).unwrap().sequence, 5);
-        assert_eq!(operator.ask_all(Vec::new()), Ok(Vec::new()));
-    }
-
-    /// Protocol 6: s is numbered only when everything up to s − W is answered.
-    #[test]
-    fn the_window_holds_back_whoever_is_too_far() {
-        let dir = tempfile::tempdir().unwrap();
-        let node = node(dir.path(), 3);
-        let operator = register(&node, "operator", Role::Operator, 1).unwrap();
-        let ops = [1, 2, 3].map(|number| operator.begin(forget(number)).unwrap());
-        assert_eq!(operator.send(ops[2]), Ok(Ok(Outcome::Forgotten)));
-        assert_eq!(operator.try_begin(&forget(4)), Ok(None));
-        thread::scope(|scope| {
-            let (numbered, told) = channel();
-            let waiting = &operator;
-            scope.spawn(move || numbered.send(waiting.begin(forget(4))).unwrap());
-            assert_eq!(told.recv_timeout(A_WHILE), Err(RecvTimeoutError::Timeout));
-            assert_eq!(operator.send(ops[1]), Ok(Ok(Outcome::Forgotten)));
-            assert_eq!(told.recv_timeout(A_WHILE), Err(RecvTimeoutError::Timeout));
-            assert_eq!(operator.send(ops[0]), Ok(Ok(Outcome::Forgotten)));
-            assert_eq!(told.recv().unwrap().unwrap().sequence, 4);
-        });
-        let op = ops[0];
-        assert_eq!(operator.send(op), Err(OwnerError::NotWaiting { op }));
-    }
-
-    /// Many threads, a window of two: every command is decided once, none is called forgotten.
-    #[test]
-    fn threads_share_the_window() {
-        let dir = tempfile::tempdir().unwrap();
-        let node = node(dir.path(), 2);
-        let operator = register(&node, "operator", Role::Operator, 1).unwrap();
-        thread::scope(|scope| {
-            for thread in 0..8 {
-                let operator = &operator;
-                scope.spawn(move || {
-                    for number in 0..10 {
-                        let answer = operator.ask(forget(thread * 10 + number + 1)).unwrap();
-                        assert_eq!(answer, Ok(Outcome::Forgotten));
-                    }
-                });
-            }
-        });
-        assert_eq!(sequences(&operator), []);
-        let gauges = node.client().unwrap().inspect(|engine, _| engine.catalog().gauges()).unwrap();
-        assert_eq!(gauges.conversations, 80);
-    }
-
-    /// A command without an answer keeps its operation, and a node that was opened again answers
-    /// it: the first answer, if it was decided before.
-    #[test]
-    fn what_is_unanswered_is_asked_again_under_its_operation() {
-        let dir = tempfile::tempdir().unwrap();
-        let first = node(dir.path(), 4);
-        let operator = register(&first, "operator", Role::Operator, 1).unwrap();
-        let decided = operator.begin(forget(1)).unwrap();
-        // Decided, and the answer does not arrive.
-        first.client().unwrap().call(Request::Command(decided, forget(1))).unwrap();
-        let client = first.client().unwrap();
-        first.stop().unwrap();
-        assert_eq!(operator.send(decided), Err(OwnerError::Gone(Gone)));
-        assert_eq!(operator.ask(forget(2)), Err(OwnerError::Gone(Gone)));
-        assert_eq!(operator.begin(forget(2)), Err(Gone));
-        assert_eq!(operator.reconnect(client), Err(OwnerError::Gone(Gone)));
-        assert_eq!(sequences(&operator), [1]);
-        let (again, _effects, _) = Node::open(dir.path()).unwrap();
-        operator.reconnect(again.client().unwrap()).unwrap();
-        assert_eq!(operator.send(decided), Ok(Ok(Outcome::Forgotten)));
-        assert_eq!(operator.ask(forget(2)), Ok(Ok(Outcome::Forgotten)));
-        assert_eq!(sequences(&operator), []);
-        let records = again.client().unwrap().inspect(|engine, _| engine.position()).unwrap();
-        again.stop().unwrap();
-        let (_, _, recovery) = Node::open(dir.path()).unwrap();
-        assert_eq!(recovery.records, records, "a repetition is no event");
-    }
-
-    /// Whoever waits for the window hears that the node is gone, and has no number then.
-    #[test]
-    fn a_gone_node_ends_the_wait_for_the_window() {
-        let dir = tempfile::tempdir().unwrap();
-        let node = node(dir.path(), 1);
-        let client = node.client().unwrap();
-        let operator = register(&node, "operator", Role::Operator, 1).unwrap();
-        let first = operator.begin(forget(1)).unwrap();
-        thread::scope(|scope| {
-            let waiting = scope.spawn(|| operator.begin(forget(2)));
-            node.stop().unwrap();
-            assert_eq!(operator.send(first), Err(OwnerError::Gone(Gone)));
-            assert_eq!(waiting.join().unwrap(), Err(Gone));
-        });
-        assert_eq!(sequences(&operator), [1]);
-        let start = StartId::from_u128(2);
-        let again = Owner::register(client, "operator", Role::Operator, start);
-        assert_eq!(again.unwrap_err(), OwnerError::Gone(Gone));
     }
 }

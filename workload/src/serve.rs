@@ -260,6 +260,7 @@ impl Worker {
         let finished = match self.runtime.start(transfer, freight).wait() {
             Ok(finished) => finished,
             Err(Unfinished::NodeGone) => return Err(OwnerError::Gone(Gone).into()),
+            Err(Unfinished::Unexpected) => return Err(OwnerError::Unexpected.into()),
             Err(Unfinished::HandedOver | Unfinished::Unsettled(_)) => {
                 return Err(ServeError::Stuck);
             }

@@ -10,7 +10,8 @@ use pinfold_core::transfer::{Completion, Ended, Transfer};
 use super::freight::Freight;
 use super::pool::Pool;
 use super::porter::{Trouble, Waiting};
-use crate::owner::Owner;
+use super::proofs::Proofs;
+use crate::owner::{Owner, Unanswered};
 
 /// A transfer under way. Dropping it loses nothing: the transfer goes on to its end.
 ///
@@ -19,6 +20,7 @@ pub struct Handle {
     pub(super) pool: Arc<Pool>,
     pub(super) number: u64,
     pub(super) ticket: Arc<Ticket>,
+    pub(super) proofs: Arc<Proofs>,
 }
 
 /// A transfer at its end: nobody touches its freight any more.
@@ -40,6 +42,10 @@ pub enum Unfinished {
     /// A command of it waits for the node. Nothing is lost: reconnect, and wait again.
     #[error("the node is gone: open it again, reconnect the runtime, and wait again")]
     NodeGone,
+    /// The node answered something else than a command of it asked. Nothing is lost: reconnect to a
+    /// node of this version, and wait again.
+    #[error("the node answered something else: reconnect the runtime to a node of this version")]
+    Unexpected,
     /// Its runtime was shut down before the end: it is among what
     /// [`Runtime::shutdown`](super::Runtime::shutdown) gave back, or was given to another waiter.
     #[error("the runtime was shut down: let another one resume what it gave back")]
@@ -58,6 +64,7 @@ pub struct Unsettled {
     pub(super) owner: Arc<Owner>,
     pub(super) transfer: Transfer,
     pub(super) freight: Arc<dyn Freight>,
+    pub(super) proofs: Arc<Proofs>,
     pub(super) waiting: Option<Waiting>,
     pub(super) troubles: Vec<Trouble>,
 }
@@ -67,7 +74,7 @@ pub struct Unsettled {
 pub(super) enum Told {
     #[default]
     UnderWay,
-    NodeGone,
+    Unanswered(Unanswered),
     Finished(Finished),
     HandedOver,
     Unsettled(Box<Unsettled>),
@@ -116,15 +123,16 @@ impl Handle {
     /// Begins nothing more of it. Its end comes when what began is retired and its evidence is
     /// delivered; what was adopted or saved by then stays so.
     pub fn cancel(&self) {
-        self.pool.with_transfer(self.number, Transfer::cancel);
+        self.pool.cancel(self.number);
     }
 
     /// The proof that nobody writes an object's memory any more which was
     /// [placed in doubt](super::Placed::InDoubt).
+    ///
+    /// It counts whenever it comes. After a shutdown it waits for the runtime that resumes the
+    /// transfer, and every handle of the transfer takes it.
     pub fn retired(&self, object: ObjectName) {
-        self.pool.with_transfer(self.number, |transfer| {
-            transfer.completed(object, Completion::Retired);
-        });
+        self.proofs.bring(object);
     }
 }
 
@@ -134,9 +142,12 @@ fn end(told: &mut Told) -> Option<Result<Finished, Unfinished>> {
             *told = Told::UnderWay;
             None
         }
-        Told::NodeGone => {
-            *told = Told::NodeGone;
-            Some(Err(Unfinished::NodeGone))
+        Told::Unanswered(why) => {
+            *told = Told::Unanswered(why);
+            Some(Err(match why {
+                Unanswered::Gone => Unfinished::NodeGone,
+                Unanswered::Unexpected => Unfinished::Unexpected,
+            }))
         }
         Told::Finished(finished) => {
             *told = Told::Finished(finished.clone());
@@ -149,6 +160,13 @@ fn end(told: &mut Told) -> Option<Result<Finished, Unfinished>> {
 }
 
 impl Unsettled {
+    /// The proof that nobody writes an object's memory any more which was
+    /// [placed in doubt](super::Placed::InDoubt). What a [`Handle`] takes meanwhile counts too,
+    /// once it is resumed.
+    pub fn retired(&mut self, object: ObjectName) {
+        self.transfer.completed(object, Completion::Retired);
+    }
+
     /// The transfer: what it holds, and what is known of its bytes.
     pub const fn transfer(&self) -> &Transfer {
         &self.transfer

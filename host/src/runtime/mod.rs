@@ -4,14 +4,15 @@
 //! for its end. The runtime takes every [`Step`](pinfold_core::transfer::Step) and does it: asks
 //! the owner's node, moves objects between store and freight, pauses, and asks again. It protects
 //! evidence: a command that found no node keeps its operation and is repeated, a panic counts as a
-//! failure, and what cannot be delivered at a shutdown is handed back and never dropped. It admits
-//! no more transfers than it was told. It never retries an object and never decides what a step
-//! means: that is the [`Transfer`].
+//! failure, no proof is lost between two runtimes, and what cannot be delivered at a shutdown is
+//! handed back and never dropped. It admits no more transfers than it was told. It never retries an
+//! object and never decides what a step means: that is the [`Transfer`].
 
 mod freight;
 mod handle;
 mod pool;
 mod porter;
+mod proofs;
 #[cfg(test)]
 mod tests;
 
@@ -133,8 +134,7 @@ impl Runtime {
     /// While the node is gone nothing ends that has something to ask, so this may wait for a
     /// [reconnect](Self::reconnect) from another thread.
     pub fn start(&self, transfer: Transfer, freight: Arc<dyn Freight>) -> Handle {
-        let (number, ticket) = self.pool.admit(self.fresh(transfer, freight));
-        self.handle(number, ticket)
+        self.pool.admit(self.fresh(transfer, freight))
     }
 
     /// The same without waiting.
@@ -146,17 +146,16 @@ impl Runtime {
         transfer: Transfer,
         freight: Arc<dyn Freight>,
     ) -> Result<Handle, Box<Full>> {
-        match self.pool.try_admit(Box::new(self.fresh(transfer, freight))) {
-            Ok((number, ticket)) => Ok(self.handle(number, ticket)),
-            Err(unsettled) => {
-                let Unsettled { transfer, freight, .. } = *unsettled;
-                Err(Box::new(Full { transfer, freight }))
-            }
-        }
+        let admitted = self.pool.try_admit(Box::new(self.fresh(transfer, freight)));
+        admitted.map_err(|unsettled| {
+            let Unsettled { transfer, freight, .. } = *unsettled;
+            Box::new(Full { transfer, freight })
+        })
     }
 
     /// Goes on with what another runtime of the same owner could not end; waits as
-    /// [`Self::start`] does. Its command is repeated under its operation.
+    /// [`Self::start`] does. Its command is repeated under its operation, and the proofs that its
+    /// handles got meanwhile are taken.
     ///
     /// # Errors
     /// [`OtherOwner`] gives it back.
@@ -164,8 +163,7 @@ impl Runtime {
         if !Arc::ptr_eq(&unsettled.owner, self.pool.porter.owner()) {
             return Err(OtherOwner(Box::new(unsettled)));
         }
-        let (number, ticket) = self.pool.admit(unsettled);
-        Ok(self.handle(number, ticket))
+        Ok(self.pool.admit(unsettled))
     }
 
     /// Goes on with a node that was opened again: every command without an answer is repeated under
@@ -207,11 +205,8 @@ impl Runtime {
 
     fn fresh(&self, transfer: Transfer, freight: Arc<dyn Freight>) -> Unsettled {
         let owner = Arc::clone(self.pool.porter.owner());
-        Unsettled { owner, transfer, freight, waiting: None, troubles: Vec::new() }
-    }
-
-    fn handle(&self, number: u64, ticket: Arc<Ticket>) -> Handle {
-        Handle { pool: Arc::clone(&self.pool), number, ticket }
+        let (proofs, waiting, troubles) = Default::default();
+        Unsettled { owner, transfer, freight, proofs, waiting, troubles }
     }
 }
 

@@ -14,8 +14,9 @@ use std::time::{Duration, Instant};
 use pinfold_core::transfer::{Ended, Step, Transfer};
 
 use super::freight::Freight;
-use super::handle::{Finished, Ticket, Told, Unsettled};
+use super::handle::{Finished, Handle, Ticket, Told, Unsettled};
 use super::porter::{Asked, Happened, Porter, Task, Trouble, Waiting};
+use super::proofs::Proofs;
 use crate::owner::Owner;
 
 /// The first and the longest pause of a transfer that waits for others; each one is twice the one
@@ -61,10 +62,11 @@ struct UnderWay {
     transfer: Transfer,
     freight: Arc<dyn Freight>,
     ticket: Arc<Ticket>,
+    proofs: Arc<Proofs>,
     troubles: Vec<Trouble>,
     /// The command that no mover works on and nobody answered.
     waiting: Option<Waiting>,
-    /// It found no node.
+    /// It waits for another node.
     parked: bool,
     is_ready: bool,
     /// Movers that work on a step of it.
@@ -108,7 +110,7 @@ impl Pool {
     }
 
     /// Waits until a transfer more may be under way.
-    pub(super) fn admit(&self, unsettled: Unsettled) -> (u64, Arc<Ticket>) {
+    pub(super) fn admit(self: &Arc<Self>, unsettled: Unsettled) -> Handle {
         let mut line = self.lock();
         while line.count() >= self.most {
             line = self.room.wait(line).unwrap_or_else(PoisonError::into_inner);
@@ -118,9 +120,9 @@ impl Pool {
 
     /// Takes a transfer if one more may be under way now.
     pub(super) fn try_admit(
-        &self,
+        self: &Arc<Self>,
         unsettled: Box<Unsettled>,
-    ) -> Result<(u64, Arc<Ticket>), Box<Unsettled>> {
+    ) -> Result<Handle, Box<Unsettled>> {
         let line = self.lock();
         if line.count() >= self.most {
             return Err(unsettled);
@@ -128,20 +130,34 @@ impl Pool {
         Ok(self.add(line, *unsettled))
     }
 
-    fn add(&self, mut line: MutexGuard<'_, Line>, unsettled: Unsettled) -> (u64, Arc<Ticket>) {
+    fn add(self: &Arc<Self>, mut line: MutexGuard<'_, Line>, unsettled: Unsettled) -> Handle {
         let ticket = Arc::<Ticket>::default();
+        let proofs = Arc::clone(&unsettled.proofs);
         let number = line.next_number;
         line.next_number += 1;
-        line.under_way.insert(number, UnderWay::new(unsettled, Arc::clone(&ticket)));
+        let mut one = UnderWay::new(unsettled, Arc::clone(&ticket));
+        proofs.lead_to(Arc::downgrade(self), number);
+        proofs.deliver(&mut one.transfer);
+        line.under_way.insert(number, one);
         self.go_on(line, number);
-        (number, ticket)
+        Handle { pool: Arc::clone(self), number, ticket, proofs }
     }
 
-    /// Changes a transfer from outside: cancels it, or brings a proof.
-    pub(super) fn with_transfer(&self, number: u64, change: impl FnOnce(&mut Transfer)) {
+    /// Begins nothing more of a transfer. One that was handed over is cancelled already.
+    pub(super) fn cancel(&self, number: u64) {
+        self.change(number, |one| one.transfer.cancel());
+    }
+
+    /// Delivers the proofs that were brought. They wait for a transfer that was handed over.
+    pub(super) fn prove(&self, number: u64) {
+        self.change(number, |one| one.proofs.deliver(&mut one.transfer));
+    }
+
+    /// Changes a transfer from outside, if it is under way here.
+    fn change(&self, number: u64, change: impl FnOnce(&mut UnderWay)) {
         let mut line = self.lock();
         let Some(one) = line.under_way.get_mut(&number) else { return };
-        change(&mut one.transfer);
+        change(one);
         line.end_pause(number);
         self.go_on(line, number);
     }
@@ -158,7 +174,7 @@ impl Pool {
         }
     }
 
-    /// Repeats what found no node.
+    /// Repeats what waits for another node.
     pub(super) fn reconnected(&self) {
         let mut line = self.lock();
         line.life += 1;
@@ -183,7 +199,7 @@ impl Pool {
         let numbers: Vec<u64> = line.under_way.keys().copied().collect();
         drop(line);
         for number in numbers {
-            self.with_transfer(number, Transfer::cancel);
+            self.cancel(number);
         }
         line = self.lock();
         while !line.is_quiet() {
@@ -254,17 +270,18 @@ impl Pool {
                 one.held = 0;
                 one.transfer.answered(op, answer);
             }
-            Done::Asked(Asked::Gone(waiting)) => {
+            Done::Asked(Asked::Unanswered(why, waiting)) => {
                 one.waiting = Some(waiting);
                 if !is_reconnected {
-                    one.park();
+                    one.parked = true;
+                    one.ticket.tell(Told::Unanswered(why));
                 }
             }
             Done::Asked(Asked::Held(waiting)) => {
                 one.waiting = Some(waiting);
                 // While others of this pool work, the window may be theirs.
                 if closing && busy == 0 && one.held >= WINDOW_TRIES {
-                    one.park();
+                    one.parked = true;
                 } else {
                     let pause = pause(WINDOW_PAUSES, one.held);
                     one.held += 1;
@@ -368,11 +385,12 @@ enum Next {
 
 impl UnderWay {
     fn new(unsettled: Unsettled, ticket: Arc<Ticket>) -> Self {
-        let Unsettled { transfer, freight, waiting, troubles, .. } = unsettled;
+        let Unsettled { transfer, freight, proofs, waiting, troubles, .. } = unsettled;
         Self {
             transfer,
             freight,
             ticket,
+            proofs,
             troubles,
             waiting,
             parked: false,
@@ -412,11 +430,6 @@ impl UnderWay {
         Next::Work(Work::Do(Task::new(&self.transfer, step), Arc::clone(&self.freight)))
     }
 
-    fn park(&mut self) {
-        self.parked = true;
-        self.ticket.tell(Told::NodeGone);
-    }
-
     /// How it ended, once no mover works on it and every command is answered.
     fn ended(&self) -> Option<Ended> {
         let is_over = self.working == 0 && self.waiting.is_none();
@@ -424,8 +437,8 @@ impl UnderWay {
     }
 
     fn hand_over(self, owner: Arc<Owner>) -> (Unsettled, Arc<Ticket>) {
-        let Self { transfer, freight, ticket, troubles, waiting, .. } = self;
-        (Unsettled { owner, transfer, freight, waiting, troubles }, ticket)
+        let Self { transfer, freight, ticket, proofs, troubles, waiting, .. } = self;
+        (Unsettled { owner, transfer, freight, proofs, waiting, troubles }, ticket)
     }
 }
 

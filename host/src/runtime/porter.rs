@@ -18,7 +18,7 @@ use pinfold_core::policy::Genesis;
 use pinfold_core::transfer::{CheckAnswer, Completion, GetAnswer, PutAnswer, Step, Transfer};
 
 use super::freight::{Choice, Freight, Placed, Waited};
-use crate::owner::{Answer, Owner, OwnerError};
+use crate::owner::{Answer, Owner, OwnerError, Unanswered};
 use crate::store::{GetOutcome, ObjectStore, Presence, PutOutcome, Why};
 
 /// Does the steps of transfers, one call at a time.
@@ -61,8 +61,8 @@ pub struct Waiting {
 /// What became of a command.
 pub(super) enum Asked {
     Answered(OpId, Answer),
-    /// The node is gone.
-    Gone(Waiting),
+    /// To be asked again once there is another node.
+    Unanswered(Unanswered, Waiting),
     /// The owner's window is closed, so it has no operation yet.
     Held(Waiting),
 }
@@ -158,8 +158,8 @@ impl Porter {
     ) -> Result<Vec<Trouble>, OwnerError> {
         let mut troubles = Vec::new();
         if let Step::Ask(command) = step {
-            let op = self.owner.begin(command)?;
-            transfer.answered(op, self.owner.send(op)?);
+            let (op, answer) = self.owner.ask_numbered(command)?;
+            transfer.answered(op, answer);
         } else {
             let task = Task::new(transfer, step);
             self.perform(&task, freight, &mut troubles).report_to(transfer);
@@ -171,17 +171,18 @@ impl Porter {
         &self.owner
     }
 
-    /// Asks a command under its operation, or under a new one if the window lets it.
+    /// Asks a command under its operation, or under a new one if the window lets it. Whoever else
+    /// sends it, the answer is kept for its transfer.
     pub(super) fn ask(&self, waiting: Waiting) -> Asked {
         let begun = match waiting.op {
             Some(op) => Ok(Some(op)),
-            None => self.owner.try_begin(&waiting.command),
+            None => self.owner.try_begin_claimed(&waiting.command),
         };
-        let Ok(begun) = begun else { return Asked::Gone(waiting) };
+        let Ok(begun) = begun else { return Asked::Unanswered(Unanswered::Gone, waiting) };
         let Some(op) = begun else { return Asked::Held(waiting) };
-        match self.owner.send(op) {
+        match self.owner.fetch(op, waiting.command.clone()) {
             Ok(answer) => Asked::Answered(op, answer),
-            Err(_) => Asked::Gone(Waiting { op: Some(op), ..waiting }),
+            Err(why) => Asked::Unanswered(why, Waiting { op: Some(op), ..waiting }),
         }
     }
 

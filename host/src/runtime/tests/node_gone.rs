@@ -78,6 +78,56 @@ fn a_decision_whose_answer_was_lost_is_taken_once() {
     rig.check();
 }
 
+/// Somebody else sends again what is unanswered, and asks so much more that the receipts are
+/// forgotten: the transfer gets the first answer nevertheless, and nothing is asked twice.
+#[test]
+fn a_command_that_somebody_else_resends_answers_its_transfer() {
+    for more in [0, 5] {
+        let mut rig = Rig::new(2);
+        let runtime = rig.runtime(2, 1);
+        let before = rig.records();
+        let handle = blocked_save(&rig, &runtime);
+        lose_node(&mut rig, &handle);
+        let client = rig.open_node();
+        rig.owner.reconnect(client.clone()).unwrap();
+        let [(op, _)] = rig.owner.unanswered().try_into().unwrap();
+        assert!(matches!(rig.owner.send(op), Ok(Ok(Outcome::Settled { .. }))));
+        for _ in 0..more {
+            rig.owner.ask(Command::Collect { limit: 1 }).unwrap().unwrap();
+        }
+        runtime.reconnect(client).unwrap();
+        let ended = end_of(&handle);
+        let Ended::Saved { checkpoint, published: Published::Here { .. } } = ended else {
+            panic!("{ended:?}")
+        };
+        assert_eq!((rig.blockers(checkpoint), rig.pins()), (vec!["retained"], 0));
+        assert_eq!(rig.owner.unanswered(), []);
+        assert_eq!(rig.records() - before, records_of_a_save() + 1 + more);
+        rig.check();
+    }
+}
+
+/// The same while the transfer is with no runtime: the one that resumes it gets the answer.
+#[test]
+fn a_command_that_is_resent_after_a_shutdown_answers_its_transfer() {
+    let mut rig = Rig::new(1);
+    let runtime = rig.runtime(2, 1);
+    let handle = blocked_save(&rig, &runtime);
+    lose_node(&mut rig, &handle);
+    let [unsettled] = runtime.shutdown().unsettled.try_into().unwrap();
+    let client = rig.open_node();
+    rig.owner.reconnect(client).unwrap();
+    for (op, _) in rig.owner.unanswered() {
+        rig.owner.send(op).unwrap().unwrap();
+    }
+    rig.owner.ask(Command::Collect { limit: 1 }).unwrap().unwrap();
+    rig.owner.ask(Command::Collect { limit: 1 }).unwrap().unwrap();
+    let next = rig.runtime(1, 1);
+    let ended = end_of(&next.resume(unsettled).unwrap());
+    assert!(matches!(ended, Ended::Saved { published: Published::Withheld, .. }), "{ended:?}");
+    assert_eq!((rig.owner.unanswered().len(), rig.pins()), (0, 0));
+}
+
 /// A node that goes twice, and a client of the node that is gone already.
 #[test]
 fn a_reconnect_to_a_gone_node_changes_nothing() {

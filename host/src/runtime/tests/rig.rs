@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex};
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use pinfold_core::catalog::{Blocker, Role};
 use pinfold_core::engine::Engine;
@@ -18,11 +19,11 @@ use pinfold_core::manifest::{Manifest, ObjectName};
 use pinfold_core::outcome::TurnKey;
 use pinfold_core::plan::plan;
 use pinfold_core::policy::{Genesis, Limits, Policy};
-use pinfold_core::transfer::{Candidate, LoadRequest, Publication, SaveRequest, Transfer};
+use pinfold_core::transfer::{Candidate, Ended, LoadRequest, Publication, SaveRequest, Transfer};
 
 use crate::node::{Node, NodeClient};
 use crate::owner::Owner;
-use crate::runtime::{Freight, Placed, Runtime, RuntimeOptions};
+use crate::runtime::{Freight, Handle, Placed, Runtime, RuntimeOptions};
 use crate::store::{DeleteOutcome, GetOutcome, ListError, ObjectStore, Presence, PutOutcome, Why};
 
 /// Long enough that a thread which can go on has gone on.
@@ -104,6 +105,18 @@ impl Rig {
     /// Every count of the catalog is its recount.
     pub(super) fn check(&self) {
         self.look(|engine| engine.check()).unwrap();
+    }
+}
+
+/// How a transfer ended, which must be told before long.
+pub(super) fn end_of(handle: &Handle) -> Ended {
+    let began = Instant::now();
+    loop {
+        if let Some(told) = handle.try_wait() {
+            return told.unwrap().ended;
+        }
+        assert!(began.elapsed() < A_LONG_TIME, "no end is told");
+        thread::sleep(Duration::from_millis(1));
     }
 }
 

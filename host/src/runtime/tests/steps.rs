@@ -1,8 +1,8 @@
 //! Transfers side by side, their bound, their cancelling, and what goes wrong on the way.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -26,7 +26,7 @@ fn saved(finished: &Finished) -> CheckpointId {
 }
 
 /// Saves a position and waits for it.
-fn keep(runtime: &Runtime, conversation: u8, blocks: u8) -> CheckpointId {
+pub(super) fn keep(runtime: &Runtime, conversation: u8, blocks: u8) -> CheckpointId {
     let manifest = manifest(conversation, blocks);
     saved(&runtime.start(save(&manifest, conversation), Hold::shared(&manifest)).wait().unwrap())
 }
@@ -266,42 +266,6 @@ fn a_payload_of_another_size_is_never_put() {
     assert_eq!((why, rig.blockers(checkpoint)), (Fault::NotStarted, vec!["collectable"]));
     assert_eq!(rig.store.calls("put", ""), 0);
     assert!(finished.troubles[0].why.as_str().contains("the freight gave"));
-}
-
-/// Memory in doubt keeps its pin, also over a shutdown, until somebody brings the proof.
-#[test]
-fn memory_in_doubt_keeps_its_pin_until_proof() {
-    static DOUBTED: Mutex<Option<ObjectName>> = Mutex::new(None);
-    let rig = Rig::new(64);
-    let runtime = rig.runtime(2, 2);
-    let checkpoint = keep(&runtime, 1, 1);
-    let placing = |object| {
-        *DOUBTED.lock().unwrap() = Some(object);
-        Placed::InDoubt
-    };
-    let manifest = manifest(1, 1);
-    let hold = Arc::new(Hold::new(&manifest).placing(placing));
-    let handle = runtime.start(load(&manifest), hold.clone());
-    while !rig.blockers(checkpoint).contains(&"in doubt") {
-        thread::sleep(Duration::from_millis(1));
-    }
-    assert!(handle.try_wait().is_none());
-    let [unsettled] = runtime.shutdown().unsettled.try_into().unwrap();
-    assert!(unsettled.waiting().is_none());
-    assert!(!unsettled.transfer().may_reuse_destination());
-    let next = rig.runtime(1, 1);
-    let handle = next.resume(unsettled).unwrap();
-    thread::sleep(A_WHILE);
-    assert!(handle.try_wait().is_none());
-    handle.retired(DOUBTED.lock().unwrap().unwrap());
-    // The other object may have been placed in doubt too, on the other mover.
-    manifest.shared_objects().for_each(|object| handle.retired(ObjectName::Shared(object.name)));
-    manifest
-        .private_objects(ShardIndex(0))
-        .for_each(|object| handle.retired(ObjectName::Private(object.id)));
-    assert!(matches!(handle.wait().unwrap().ended, Ended::Missed(_)));
-    assert!(hold.is_untouched());
-    assert_eq!((rig.blockers(checkpoint), rig.pins()), (vec!["retained"], 0));
 }
 
 /// A rank that saves one shard of two.

@@ -84,7 +84,7 @@ fn live(dir: &Path) -> Result<(), Failure> {
     };
     // A job that exists already is gone on with by `Node::open`.
     let (node, _effects) = Node::create(dir, genesis)?;
-    let mut worker = Owner::register(node.client()?, "worker")?;
+    let mut worker = Owner::register(node.client(), "worker")?;
 
     // `plan(&layout, &chain, tokens, &[])` gives a manifest with endpoint, digest and shape.
     let endpoint = Endpoint {

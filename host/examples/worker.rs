@@ -94,7 +94,7 @@ fn work(dir: &Path) -> Result<(), Box<dyn Error>> {
     let (node, _effects) = Node::create(dir, job.clone())?;
     // Random in earnest: it tells one start of the process from every other.
     let start = StartId::of_name("first start");
-    let owner = Owner::register(node.client()?, "worker", Role::Worker, start)?;
+    let owner = Owner::register(node.client(), "worker", Role::Worker, start)?;
     let options = RuntimeOptions { threads: 4, transfers: 2 };
     let runtime = Runtime::new(Arc::new(owner), Arc::new(store), job, options)?;
 

@@ -188,7 +188,7 @@ mod tests {
             };
             let (node, effects) = Node::create(dir.path(), genesis.clone()).unwrap();
             let start = StartId::from_u128(1);
-            let owner = |name| Owner::register(node.client().unwrap(), name, Role::Worker, start);
+            let owner = |name| Owner::register(node.client(), name, Role::Worker, start);
             let worker = owner("worker").unwrap();
             let shelf = Arc::new(Shelf::default());
             let collector =
@@ -220,7 +220,7 @@ mod tests {
         }
 
         fn checkpoints(&self) -> u64 {
-            let client = self.node.client().unwrap();
+            let client = self.node.client();
             client.inspect(|engine, _| engine.catalog().gauges().checkpoints).unwrap()
         }
     }
@@ -265,7 +265,7 @@ mod tests {
             scene.prepare(1, 2, true);
             scene.shelf.moods.lock().unwrap().push(mood());
             assert_eq!(scene.round(), Round { checkpoints: 0, objects: 1, left: 1, more: false });
-            let client = scene.node.client().unwrap();
+            let client = scene.node.client();
             let gauges = client.call(pinfold_core::engine::Request::Query(Query::Gauges)).unwrap();
             let pinfold_core::engine::Reply::Gauges(gauges) = gauges else { panic!() };
             assert_eq!(gauges.bytes_quarantined > 0, mood() == unknown());
@@ -320,7 +320,7 @@ mod tests {
         scene.round();
         let Scene { node, collector, shelf, _dir, .. } = scene;
         let effects = collector.into_effects();
-        let client = node.client().unwrap();
+        let client = node.client();
         let start = StartId::from_u128(1);
         let owner = Owner::register(client, "next", Role::Worker, start).unwrap();
         let mut next = Collector::new(owner, effects, shelf, node.job().clone());

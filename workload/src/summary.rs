@@ -171,11 +171,18 @@ fn run(report: &Report, time: &Time) -> Section {
         row("commands per second", time.commands_per_second),
         row("journal syncs", time.journal_syncs),
         row("journal bytes", bytes(time.journal_bytes)),
+        snapshots(time),
         row("crashes", report.crashes),
     ];
     rows.extend(recoveries(&time.recovery_us));
     rows.push(row("invariant violations", report.violations));
     Section::new("Run", rows)
+}
+
+fn snapshots(time: &Time) -> Row {
+    let taken = row("journal snapshots", time.journal_snapshots);
+    let failure = time.snapshot_failure.as_ref();
+    Row { note: failure.map_or(String::new(), |why| format!("one failed: {why}")), ..taken }
 }
 
 /// Each recovery; of many, the least, the middle and the most.

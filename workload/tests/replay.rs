@@ -117,8 +117,7 @@ fn object_0_is_the_acknowledged_manifest() {
     replay(&config(dir.path()), &trace(SIX), &|_| {}).unwrap();
     let (node, _effects, _) = Node::open(dir.path()).unwrap();
     let owner =
-        Owner::register(node.client().unwrap(), "reader", Role::Worker, StartId::from_u128(9))
-            .unwrap();
+        Owner::register(node.client(), "reader", Role::Worker, StartId::from_u128(9)).unwrap();
     let stored = private(dir.path());
     assert_eq!(stored.len(), 8);
     for path in &stored {
@@ -321,7 +320,7 @@ mod crash {
         };
         let store = FileStore::create(&config.dir, FileStoreOptions::default()).unwrap();
         let (node, _effects) = Node::create(&config.dir, genesis.clone()).unwrap();
-        let client = node.client().unwrap();
+        let client = node.client();
         let start = StartId::from_u128(1);
         let owner = Owner::register(client, "worker-0", Role::Worker, start).unwrap();
         let model = Model::new(512, config.bytes_per_checkpoint).unwrap();

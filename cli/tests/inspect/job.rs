@@ -27,7 +27,7 @@ pub(crate) struct Owner {
 
 impl Owner {
     pub(crate) fn register(node: &Node, name: &str, role: Role) -> Self {
-        let client = node.client().unwrap();
+        let client = node.client();
         let id = OwnerId::of_name(name);
         let register = Register {
             owner: id,

@@ -56,7 +56,7 @@ pub(crate) fn cycles_per_second(
     };
     let rate = thread::scope(|scope| {
         for number in 0..clients {
-            let client = Client::register(node.client().expect("a client"), number, &shared);
+            let client = Client::register(node.client(), number, &shared);
             scope.spawn(move || client.run());
         }
         thread::sleep(WARM_UP);
@@ -67,7 +67,7 @@ pub(crate) fn cycles_per_second(
         shared.stop.store(true, Ordering::Relaxed);
         rate
     });
-    let stats = node.client().and_then(|client| client.inspect(|_, stats| stats));
+    let stats = node.client().inspect(|_, stats| stats);
     let report = node.snapshots();
     if std::env::var_os("PINFOLD_BENCH_DETAIL").is_some() {
         eprintln!("{clients} clients: {rate:.0} cycles/s, {stats:?}, {report:?}");

@@ -204,12 +204,10 @@ impl Node {
         self.snapshots.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// A way to call this node.
-    ///
-    /// # Errors
-    /// [`Gone`] after it was stopped.
-    pub fn client(&self) -> Result<NodeClient, Gone> {
-        Ok(NodeClient { shared: Arc::clone(&self.shared), epoch: self.job.epoch })
+    /// A way to call this node; after its end it answers [`Gone`].
+    #[must_use]
+    pub fn client(&self) -> NodeClient {
+        NodeClient { shared: Arc::clone(&self.shared), epoch: self.job.epoch }
     }
 
     /// Answers what was sent before, and ends.

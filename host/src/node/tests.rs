@@ -35,7 +35,7 @@ fn register(name: &str) -> Request {
 fn answers_survive_a_restart() {
     let dir = tempfile::tempdir().unwrap();
     let (node, _effects) = Node::create(dir.path(), genesis()).unwrap();
-    let client = node.client().unwrap();
+    let client = node.client();
     let registered = client.call(register("w1")).unwrap();
     let incarnation = Incarnation(1);
     assert_eq!(registered, Reply::Command(Ok(Outcome::Registered { incarnation })));
@@ -46,7 +46,7 @@ fn answers_survive_a_restart() {
     assert_eq!(client.call(collect()), Err(Gone));
     let (node, _effects, recovery) = Node::open(dir.path()).unwrap();
     assert_eq!(recovery.records, 3);
-    let client = node.client().unwrap();
+    let client = node.client();
     assert_eq!(client.call(register("w1")).unwrap(), registered);
     assert_eq!(client.call(collect()).unwrap(), first);
     assert_eq!(client.call(Request::Query(Query::Job)).unwrap(), Reply::Job(genesis()));
@@ -59,14 +59,14 @@ fn clients_share_syncs() {
     let (node, _effects) = Node::create(dir.path(), genesis()).unwrap();
     thread::scope(|scope| {
         for number in 0..8 {
-            let client = node.client().unwrap();
+            let client = node.client();
             scope.spawn(move || {
                 let reply = client.call(register(&format!("w{number}"))).unwrap();
                 assert!(matches!(reply, Reply::Command(Ok(Outcome::Registered { .. }))));
             });
         }
     });
-    let client = node.client().unwrap();
+    let client = node.client();
     let stats = client.inspect(|_, stats| stats).unwrap();
     assert_eq!(stats.requests, 8);
     assert!(stats.syncs <= 9);
@@ -76,7 +76,7 @@ fn clients_share_syncs() {
 #[test]
 fn a_look_that_panics_harms_nobody_else() {
     let scene = scene();
-    let client = scene.node.client().unwrap();
+    let client = scene.node.client();
     let looker = client.clone();
     let looked = thread::spawn(move || looker.inspect(|_, _| panic!("a look that fails")));
     let panic = looked.join().map(|_: Result<(), Gone>| ()).unwrap_err();
@@ -90,7 +90,7 @@ fn a_look_that_panics_harms_nobody_else() {
 fn effects_end_with_the_node() {
     let dir = tempfile::tempdir().unwrap();
     let (node, effects) = Node::create(dir.path(), genesis()).unwrap();
-    let client = node.client().unwrap();
+    let client = node.client();
     node.stop().unwrap();
     let ended = effects.recv_timeout(Duration::from_secs(30));
     assert_eq!(ended, Err(std::sync::mpsc::RecvTimeoutError::Disconnected));
@@ -155,7 +155,7 @@ fn set(mood: &Arc<Mutex<Mood>>, to: Mood) {
 fn a_failed_append_is_the_end() {
     for mood in [Mood::Fail, Mood::Panic] {
         let scene = scene();
-        let client = scene.node.client().unwrap();
+        let client = scene.node.client();
         assert!(client.call(register("before")).is_ok());
         set(&scene.mood, Mood::Wait);
         thread::scope(|scope| {
@@ -196,7 +196,7 @@ fn a_failed_append_is_the_end() {
 #[test]
 fn answers_wait_for_what_they_depend_on() {
     let scene = scene();
-    let client = scene.node.client().unwrap();
+    let client = scene.node.client();
     client.call(register("w1")).unwrap();
     assert!(client.call(Request::Query(Query::Job)).is_ok());
     set(&scene.mood, Mood::Wait);
@@ -225,7 +225,7 @@ fn looking_is_not_starved() {
     let stop = std::sync::atomic::AtomicBool::new(false);
     thread::scope(|scope| {
         for number in 0..6 {
-            let (client, stop) = (node.client().unwrap(), &stop);
+            let (client, stop) = (node.client(), &stop);
             scope.spawn(move || {
                 for round in 0.. {
                     if stop.load(std::sync::atomic::Ordering::Relaxed) {
@@ -235,7 +235,7 @@ fn looking_is_not_starved() {
                 }
             });
         }
-        let client = node.client().unwrap();
+        let client = node.client();
         for _ in 0..20 {
             let (idle, position, owners) = client
                 .inspect(|engine, _| {
@@ -255,7 +255,7 @@ fn looking_is_not_starved() {
 #[test]
 fn stopping_answers_what_was_sent() {
     let scene = scene();
-    let client = scene.node.client().unwrap();
+    let client = scene.node.client();
     set(&scene.mood, Mood::Wait);
     thread::scope(|scope| {
         let sent = scope.spawn(|| client.call(register("w1")));
@@ -285,7 +285,7 @@ fn a_node_ends_with_an_engine_that_poisons_itself() {
     *mood.lock().unwrap() = Mood::Wait;
     let callers: Vec<_> = (0..6)
         .map(|number| {
-            let client = node.client().unwrap();
+            let client = node.client();
             let call = thread::spawn(move || client.call(register(&format!("w{number}"))));
             // One frame is under way, and the next one fills until its last record has no number.
             thread::sleep(Duration::from_millis(20));
@@ -296,7 +296,7 @@ fn a_node_ends_with_an_engine_that_poisons_itself() {
     for caller in callers {
         assert_eq!(caller.join().unwrap(), Err(Gone));
     }
-    let client = node.client().unwrap();
+    let client = node.client();
     let (told, ended) = channel();
     thread::spawn(move || told.send(node.stop()));
     let ended = ended.recv_timeout(Duration::from_secs(30)).expect("it ends");
@@ -308,7 +308,7 @@ fn a_node_ends_with_an_engine_that_poisons_itself() {
 #[test]
 fn a_look_that_calls_its_own_node_is_refused() {
     let scene = scene();
-    let client = scene.node.client().unwrap();
+    let client = scene.node.client();
     let inner = client.clone();
     let seen = client.inspect(move |_, _| (inner.call(register("w1")), inner.inspect(|_, _| ())));
     assert_eq!(seen, Ok((Err(Gone), Err(Gone))));

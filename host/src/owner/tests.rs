@@ -26,7 +26,7 @@ fn node(dir: &Path, unanswered: u32) -> Node {
 }
 
 fn register(node: &Node, name: &str, role: Role, start: u128) -> Result<Owner, OwnerError> {
-    Owner::register(node.client().unwrap(), name, role, StartId::from_u128(start))
+    Owner::register(node.client(), name, role, StartId::from_u128(start))
 }
 
 fn forget(number: u128) -> Command {
@@ -121,7 +121,7 @@ fn threads_share_the_window() {
         }
     });
     assert_eq!(sequences(&operator), []);
-    let gauges = node.client().unwrap().inspect(|engine, _| engine.catalog().gauges()).unwrap();
+    let gauges = node.client().inspect(|engine, _| engine.catalog().gauges()).unwrap();
     assert_eq!(gauges.conversations, 80);
 }
 
@@ -134,8 +134,8 @@ fn what_is_unanswered_is_asked_again_under_its_operation() {
     let operator = register(&first, "operator", Role::Operator, 1).unwrap();
     let decided = operator.begin(forget(1)).unwrap();
     // Decided, and the answer does not arrive.
-    first.client().unwrap().call(Request::Command(decided, forget(1))).unwrap();
-    let client = first.client().unwrap();
+    first.client().call(Request::Command(decided, forget(1))).unwrap();
+    let client = first.client();
     first.stop().unwrap();
     assert_eq!(operator.send(decided), Err(OwnerError::Gone(Gone)));
     assert_eq!(operator.ask(forget(2)), Err(OwnerError::Gone(Gone)));
@@ -143,11 +143,11 @@ fn what_is_unanswered_is_asked_again_under_its_operation() {
     assert_eq!(operator.reconnect(client), Err(OwnerError::Gone(Gone)));
     assert_eq!(sequences(&operator), [1]);
     let (again, _effects, _) = Node::open(dir.path()).unwrap();
-    operator.reconnect(again.client().unwrap()).unwrap();
+    operator.reconnect(again.client()).unwrap();
     assert_eq!(operator.send(decided), Ok(Ok(Outcome::Forgotten)));
     assert_eq!(operator.ask(forget(2)), Ok(Ok(Outcome::Forgotten)));
     assert_eq!(sequences(&operator), []);
-    let records = again.client().unwrap().inspect(|engine, _| engine.position()).unwrap();
+    let records = again.client().inspect(|engine, _| engine.position()).unwrap();
     again.stop().unwrap();
     let (_, _, recovery) = Node::open(dir.path()).unwrap();
     assert_eq!(recovery.records, records, "a repetition is no event");
@@ -165,7 +165,7 @@ fn a_lost_list_ends_with_its_first_refusal_too() {
     let list = vec![forget(1), unknown, forget(2), forget(3)];
     assert_eq!(operator.ask_all(list), Err(OwnerError::Gone(Gone)));
     let (again, _effects, _) = Node::open(dir.path()).unwrap();
-    operator.reconnect(again.client().unwrap()).unwrap();
+    operator.reconnect(again.client()).unwrap();
     let ops: Vec<OpId> = operator.unanswered().into_iter().map(|(op, _)| op).collect();
     let [first, second, third, fourth] = ops[..] else { panic!("{ops:?}") };
     assert_eq!(operator.send(fourth), Err(OwnerError::Behind { op: fourth, first }));
@@ -178,7 +178,7 @@ fn a_lost_list_ends_with_its_first_refusal_too() {
         let op = operator.try_begin(&forget(number)).unwrap().expect("the window is open");
         assert_eq!(operator.send(op), Ok(Ok(Outcome::Forgotten)));
     }
-    let client = again.client().unwrap();
+    let client = again.client();
     let gauges = client.inspect(|engine, _| engine.catalog().gauges()).unwrap();
     assert_eq!(gauges.conversations, 11, "what stood behind the refusal was never tried");
 }
@@ -190,7 +190,7 @@ fn a_decided_list_gives_its_first_answers_again() {
     let first = node(dir.path(), 3);
     let operator = register(&first, "operator", Role::Operator, 1).unwrap();
     let unknown = Command::Retire { owner: OwnerId::of_name("nobody") };
-    let client = first.client().unwrap();
+    let client = first.client();
     first.stop().unwrap();
     operator.ask_all(vec![forget(1), unknown, forget(2)]).unwrap_err();
     assert!(operator.reconnect(client).is_err());
@@ -198,9 +198,9 @@ fn a_decided_list_gives_its_first_answers_again() {
     // The node decides it, and the answer does not arrive.
     let list = operator.unanswered();
     let (done, refused) = (Ok(Outcome::Forgotten), Err(Rejection::UnknownOwner));
-    let reply = again.client().unwrap().call(Request::List(list.clone())).unwrap();
+    let reply = again.client().call(Request::List(list.clone())).unwrap();
     assert_eq!(reply, Reply::List(vec![Some(done), Some(refused), None]));
-    operator.reconnect(again.client().unwrap()).unwrap();
+    operator.reconnect(again.client()).unwrap();
     let answers: Vec<_> = list.iter().map(|(op, _)| operator.send(*op)).collect();
     let skipped = Err(OwnerError::NotWaiting { op: list[2].0 });
     assert_eq!(answers, [Ok(done), Ok(refused), skipped]);
@@ -224,7 +224,7 @@ fn all_who_wait_for_an_answer_get_the_first_one() {
     for number in 1..4 {
         assert_eq!(operator.ask(forget(number)), Ok(Ok(Outcome::Forgotten)));
     }
-    let forgotten = node.client().unwrap().call(Request::Command(op, command.clone()));
+    let forgotten = node.client().call(Request::Command(op, command.clone()));
     assert_eq!(forgotten, Ok(Reply::Command(Err(Rejection::ReceiptForgotten))));
     assert_eq!(operator.send(op), Ok(Err(Rejection::UnknownOwner)));
     assert_eq!(operator.fetch(op, command), Ok(Err(Rejection::UnknownOwner)));
@@ -248,7 +248,7 @@ fn a_list_gets_the_first_answers_too() {
         for number in 3..6 {
             assert_eq!(operator.ask(forget(number)), Ok(done));
         }
-        let reply = node.client().unwrap().call(Request::List(list.clone())).unwrap();
+        let reply = node.client().call(Request::List(list.clone())).unwrap();
         assert_eq!(reply, Reply::List(vec![Some(Err(Rejection::ReceiptForgotten)), None]));
         assert_eq!(operator.send_list(&list), Ok(vec![Some(done), Some(answer)]));
         assert_eq!(operator.desk().numbered.len(), 0, "nothing is kept that nobody comes for");
@@ -268,7 +268,7 @@ fn a_list_that_waits_fits_the_window_that_comes() {
     thread::scope(|scope| {
         let waiting = scope.spawn(|| operator.ask_all(vec![forget(2), forget(3), forget(4)]));
         thread::sleep(A_WHILE);
-        operator.reconnect(narrow.client().unwrap()).unwrap();
+        operator.reconnect(narrow.client()).unwrap();
         operator.send(first).unwrap().unwrap();
         let done = Some(Ok(Outcome::Forgotten));
         assert_eq!(waiting.join().unwrap(), Ok(vec![done, done, done]));
@@ -281,7 +281,7 @@ fn a_list_that_waits_fits_the_window_that_comes() {
 fn a_gone_node_ends_the_wait_for_the_window() {
     let dir = tempfile::tempdir().unwrap();
     let node = node(dir.path(), 1);
-    let client = node.client().unwrap();
+    let client = node.client();
     let operator = register(&node, "operator", Role::Operator, 1).unwrap();
     let first = operator.begin(forget(1)).unwrap();
     thread::scope(|scope| {

@@ -19,7 +19,7 @@ const FIRST: &str = "journal/00000000000000000000.log";
 /// A job with one turn, at rest.
 fn job_in(dir: &Path) {
     let (node, _effects) = Node::create_with(dir, job::genesis("folders"), job::SMALL).unwrap();
-    let mut client = node.client().unwrap();
+    let mut client = node.client();
     let (_, published) = Owner::worker("w", &mut client).publish(1, turn(1, 1), &mut client);
     assert!(published.is_ok());
     node.stop().unwrap();
@@ -28,7 +28,7 @@ fn job_in(dir: &Path) {
 /// Goes on with it, publishes another turn, and says how many there are.
 fn go_on_in(dir: &Path) -> u64 {
     let (node, _effects, _) = Node::open(dir).unwrap();
-    let mut client = node.client().unwrap();
+    let mut client = node.client();
     let mut worker = Owner::worker("another", &mut client);
     let (_, published) = worker.publish(2, turn(2, 2), &mut client);
     assert!(matches!(published, Ok(Outcome::Published { .. })), "{published:?}");

@@ -176,7 +176,7 @@ fn fail_a_snapshot(dir: &Path, block: impl Fn(), unblock: impl Fn()) -> String {
     let options =
         JournalOptions { first_segment_bytes: size, segment_bytes: size, snapshot_bytes: size / 2 };
     let (node, _effects) = Node::create_with(dir, job::genesis("full"), options).unwrap();
-    let mut client = node.client().unwrap();
+    let mut client = node.client();
     let mut worker = Owner::worker("w", &mut client);
     let mut number = 0;
     let mut save = || {
@@ -298,7 +298,7 @@ fn a_disk_that_may_only_be_read_is_named() {
     let store = FileStore::create(dir, FileStoreOptions::default()).unwrap();
     assert_eq!(store.put("job/1", &[b"x"]), PutOutcome::Stored);
     let (node, _effects) = Node::create_with(dir, job::genesis("read"), job::SMALL).unwrap();
-    let mut client = node.client().unwrap();
+    let mut client = node.client();
     let mut worker = Owner::worker("w", &mut client);
     assert!(worker.publish(1, turn(1, 1), &mut client).1.is_ok());
     node.stop().unwrap();

@@ -268,7 +268,7 @@ fn serve(node: &Node, effects: Effects) {
             let asks = clients.entry(client).or_insert_with(|| {
                 let (sender, asks) = channel();
                 let effects = Arc::clone(&effects);
-                let calls = node.client().expect("a node that runs");
+                let calls = node.client();
                 scope.spawn(move || answer_one(client, &calls, &effects, &asks));
                 sender
             });

@@ -70,7 +70,7 @@ struct Half {
 
 impl Half {
     fn new((node, effects): (Node, Effects)) -> Self {
-        let client = node.client().unwrap();
+        let client = node.client();
         Self { node, client, effects }
     }
 

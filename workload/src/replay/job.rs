@@ -13,7 +13,7 @@ use pinfold_core::id::{ChainValue, CheckpointId, Incarnation, OwnerId, StartId};
 use pinfold_core::journal::snapshot;
 use pinfold_core::policy::Genesis;
 use pinfold_host::file_store::{FileStore, FileStoreOptions};
-use pinfold_host::journal::SegmentLog;
+use pinfold_host::journal::{SegmentLog, SnapshotReport};
 use pinfold_host::node::{Effects, Gone, Node, NodeClient, NodeStats};
 use pinfold_host::owner::Owner;
 use pinfold_host::store::{ObjectStore, Why};
@@ -56,6 +56,8 @@ pub(super) struct Job<'a> {
     pub(super) recoveries: Vec<Recovered>,
     /// Of the lives that ended.
     pub(super) stats: NodeStats,
+    /// What became of the snapshots of the lives that ended.
+    pub(super) snapshots: SnapshotReport,
 }
 
 /// What is known outside of the catalog.
@@ -158,6 +160,7 @@ impl<'a> Job<'a> {
             violations: Vec::new(),
             recoveries,
             stats: NodeStats::default(),
+            snapshots: SnapshotReport::default(),
         };
         Ok(job)
     }
@@ -177,7 +180,7 @@ impl<'a> Job<'a> {
     }
 
     pub(super) fn client(&self) -> Result<NodeClient, ReplayError> {
-        Ok(self.node.as_ref().ok_or(Gone)?.client()?)
+        Ok(self.node.as_ref().ok_or(Gone)?.client())
     }
 
     pub(super) fn job(&self) -> Result<&Genesis, ReplayError> {
@@ -486,9 +489,10 @@ impl<'a> Job<'a> {
         self.stats.journal_bytes += stats.journal_bytes;
         self.stats.peak_bytes = self.stats.peak_bytes.max(stats.peak_bytes);
         self.put_effects(None);
-        match self.node.take() {
-            Some(node) => Ok(node.stop()?),
-            None => Ok(()),
-        }
+        let Some(node) = self.node.take() else { return Ok(()) };
+        let snapshots = node.snapshots();
+        self.snapshots.taken += snapshots.taken;
+        self.snapshots.failure = snapshots.failure.or(self.snapshots.failure.take());
+        Ok(node.stop()?)
     }
 }

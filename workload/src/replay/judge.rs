@@ -127,6 +127,8 @@ impl Job<'_> {
 
     fn time(&self) -> Time {
         let mut time = Time::of(self.began.elapsed(), &self.stats);
+        time.journal_snapshots = self.snapshots.taken;
+        time.snapshot_failure.clone_from(&self.snapshots.failure);
         for Recovered { took, over, .. } in &self.recoveries {
             time.recovered(*took, *over);
         }

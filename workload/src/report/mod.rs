@@ -260,6 +260,10 @@ pub struct Time {
     pub journal_syncs: u64,
     /// Bytes of those frames.
     pub journal_bytes: u64,
+    /// Snapshots that the journal took beside the work.
+    pub journal_snapshots: u64,
+    /// Why the last one that failed did; a later one may have been taken.
+    pub snapshot_failure: Option<String>,
     /// How long each recovery took, in microseconds: from opening the journal to an engine that
     /// answers. The first is that of `--resume`, if the job was gone on with.
     pub recovery_us: Vec<u64>,

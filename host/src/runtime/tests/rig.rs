@@ -56,7 +56,7 @@ impl Rig {
         };
         let (node, _effects) = Node::create(dir.path(), job.clone()).unwrap();
         let start = StartId::from_u128(1);
-        let owner = Owner::register(node.client().unwrap(), "worker", Role::Worker, start);
+        let owner = Owner::register(node.client(), "worker", Role::Worker, start);
         let (owner, store) = (Arc::new(owner.unwrap()), Arc::default());
         Self { dir, node: Some(node), owner, store, job }
     }
@@ -73,7 +73,7 @@ impl Rig {
 
     pub(super) fn open_node(&mut self) -> NodeClient {
         let (node, _effects, _) = Node::open(self.dir.path()).unwrap();
-        let client = node.client().unwrap();
+        let client = node.client();
         self.node = Some(node);
         client
     }
@@ -82,7 +82,7 @@ impl Rig {
         &self,
         look: impl FnOnce(&Engine) -> T + Send + 'static,
     ) -> T {
-        let client = self.node.as_ref().unwrap().client().unwrap();
+        let client = self.node.as_ref().unwrap().client();
         client.inspect(|engine, _| look(engine)).unwrap()
     }
 

@@ -68,7 +68,7 @@ fn b32_the_intent_to_collect_is_refused() {
     node.stop().unwrap();
 
     let (node, effects, when) = open_failing(dir.path());
-    let mut client = node.client().unwrap();
+    let mut client = node.client();
     assert_eq!(blockers(dir.path(), checkpoint), [Blocker::Collectable]);
     when.store(REFUSE, Ordering::SeqCst);
     assert_eq!(client.answer_to(worker.next(Verb::Collect { limit: 9 })), None);
@@ -100,7 +100,7 @@ fn b63_the_older_turn_stays_until_the_newer_is_durable() {
         node.stop().unwrap();
 
         let (node, effects, when) = open_failing(dir.path());
-        let mut client = node.client().unwrap();
+        let mut client = node.client();
         let (pin, newer) = worker.save(2, &mut client);
         let publish = worker.next(Verb::Publish { pin, turn: Some(turn(1, 2)) });
         when.store(when_it_fails, Ordering::SeqCst);
@@ -141,7 +141,7 @@ fn b68_a_failed_sync_under_several_callers() {
         node.stop().unwrap();
         let (node, effects, when) = open_failing(dir.path());
         let calls = |number: u64, mut worker: Owner| {
-            let mut client = node.client().unwrap();
+            let mut client = node.client();
             move || {
                 let mut answered: Vec<(Ask, _)> = Vec::new();
                 for round in 0.. {

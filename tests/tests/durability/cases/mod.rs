@@ -28,13 +28,13 @@ pub(super) const FIRST: &str = "journal/00000000000000000000.log";
 
 pub(super) fn begin(dir: &Path, genesis: Genesis) -> (Node, Effects, NodeClient) {
     let (node, effects) = Node::create_with(dir, genesis, SMALL).unwrap();
-    let client = node.client().unwrap();
+    let client = node.client();
     (node, effects, client)
 }
 
 pub(super) fn open(dir: &Path) -> (Node, Effects, NodeClient) {
     let (node, effects, _) = Node::open_with(dir, SMALL, |_| Ok::<_, NodeError>(())).unwrap();
-    let client = node.client().unwrap();
+    let client = node.client();
     (node, effects, client)
 }
 

@@ -32,7 +32,9 @@ fn fault(error: &serde_json::Error, field: Option<String>) -> RowFault {
         "expected ident" => "expected a value",
         expected => expected,
     };
-    let field = field.filter(|field| field != "." && !expected.contains(" field `"));
+    // The path is "." at the row itself, and ends with "?" where no key was read in full.
+    let field =
+        field.filter(|field| !matches!(&**field, "." | "?") && !expected.contains(" field `"));
     RowFault::Json {
         column: u64::try_from(error.column()).unwrap_or(u64::MAX),
         field,

@@ -91,13 +91,14 @@ fn a_bad_row_is_refused_with_its_line_and_what_was_expected() {
         ("600", "nan", ", input_length: expected a value"),
         ("9", "twenty", "column 16, timestamp: expected a value"),
         ("}", "} {}", "trailing characters"),
-        ("}", "", "EOF while parsing an object"),
+        ("}", "", ": EOF while parsing an object"),
     ];
     for (good, bad, expected) in cases {
         let found = refusal(&format!("{GOOD}{}", row.replacen(good, bad, 1)));
         assert!(found.starts_with("line 4: "), "{found}");
         assert!(found.contains(expected), "{found}\nexpected: {expected}");
         assert!(!found.contains("at line 1"), "{found}");
+        assert!(!found.contains('?'), "{found}");
     }
     let found = refusal("\n[0, 512, 1, [0]]");
     assert_eq!(found, "line 2: expected one JSON object a line, found something else");

@@ -21,7 +21,7 @@ Usage: ./ci.sh STAGE
   deny     bans, licences and sources of dependencies (installs cargo-deny where it is missing)
   no_std   a static library with its own panic handler links pinfold-core: std cannot sneak in
   test     installs what the tests need, then cargo test --workspace; further arguments go to cargo
-  replay   replays the bundled trace in a release build, once more under byte budgets with crashes
+  replay   replays the generated trace in a release build, once more under byte budgets with crashes
            again and again, and looks at what that leaves; and the 12,031 requests of the
            conversation trace where PINFOLD_TRACES names the folder that holds it
   all      every stage in this order, with timing, up to the first failure

@@ -21,7 +21,7 @@ use pinfold_workload::replay::{
 use pinfold_workload::report::Report;
 use pinfold_workload::trace::{Trace, read_trace};
 use pinfold_workload::unit::{ParseWithinError, parse_bytes, parse_within};
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 use tempfile::TempDir;
 
@@ -186,16 +186,25 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending, Failure> {
     })
 }
 
-/// A flag that Ctrl-C or a polite kill sets; a second one ends the program at once.
+/// A flag that Ctrl-C, a polite kill or a closed terminal sets; a second one ends the program.
 fn signals() -> Result<Arc<AtomicBool>, Failure> {
     let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM] {
+    let hangup = (!ignores_hangup()).then_some(SIGHUP);
+    for signal in [SIGINT, SIGTERM].into_iter().chain(hangup) {
         // In this order: the first one finds the flag unset, and then sets it.
         flag::register_conditional_default(signal, Arc::clone(&stop))
             .and_then(|_| flag::register(signal, Arc::clone(&stop)))
             .map_err(|error| Failure::Incomplete(format!("no signal can be heard: {error}")))?;
     }
     Ok(stop)
+}
+
+/// Whether whoever started this wants it to outlive the terminal, as `nohup` does.
+fn ignores_hangup() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    ignored.is_some_and(|mask| mask >> (SIGHUP - 1) & 1 == 1)
 }
 
 /// A folder that goes when it is dropped.

@@ -273,11 +273,11 @@ impl Worker {
     }
 
     /// Begins a turn's save and stops after its first private put, as a killed process does. It
-    /// never gets as far as a publication.
+    /// never gets as far as a publication. False when there was nothing to put.
     ///
     /// # Errors
     /// [`ServeError`] when the catalog is gone.
-    pub fn begin_and_vanish(&mut self, turn: &Turn) -> Result<(), ServeError> {
+    pub fn begin_and_vanish(&mut self, turn: &Turn) -> Result<bool, ServeError> {
         let mut memory = self.model.memory(turn.chain.len());
         self.model.prefill(&turn.chain, &mut memory);
         let (mut save, outbound) = self.begin_save(turn, memory)?;
@@ -288,10 +288,10 @@ impl Worker {
             let is_put = matches!(step, Step::Put { object: ObjectName::Private(_), .. });
             self.porter.step(&mut save, step, &outbound)?;
             if is_put {
-                break;
+                return Ok(true);
             }
         }
-        Ok(())
+        Ok(false)
     }
 }
 

@@ -69,7 +69,7 @@ pub fn summary(report: &Report) -> Vec<Section> {
                 row("of them for turns not kept", bytes(tally.bytes_unkept)),
                 row("collected", bytes(tally.bytes_collected)),
                 row("retained", bytes(report.bytes_retained)),
-                row("at the peak", bytes(report.bytes_peak)),
+                row("with a record, at the peak", bytes(report.bytes_peak)),
             ],
         ),
         left(report),

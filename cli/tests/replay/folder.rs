@@ -382,3 +382,29 @@ fn a_journal_without_a_record_is_begun_again() {
     fs::remove_dir_all(scene.path("job/objects/replay")).unwrap();
     scene.replay("--data job");
 }
+
+/// Nobody means to keep a job among the segments of another: the folder above it is named.
+#[test]
+fn a_journals_own_folder_is_no_place_for_a_job() {
+    let scene = Scene::with(FIVE);
+    scene.replay("--data job");
+    let before = scene.tree("job");
+    for words in ["--data job/journal", "--data job/journal --resume"] {
+        let words = format!("replay trace.jsonl {words}");
+        scene.refuses(&words, 2, &["job/journal", "name the folder above it"]);
+    }
+    assert!(scene.tree("job") == before);
+}
+
+/// Settings that are missing are written by whoever goes on with the job.
+#[test]
+fn missing_settings_are_written_anew() {
+    let scene = Scene::with(FIVE);
+    scene.replay("--data job");
+    let settings = scene.path("job/replay.json");
+    let text = fs::read_to_string(&settings).unwrap();
+    fs::rename(&settings, scene.path("job/replay.json.tmp")).unwrap();
+    scene.replay("--data job --resume");
+    assert_eq!(fs::read_to_string(&settings).unwrap(), text);
+    assert!(!scene.path("job/replay.json.tmp").exists());
+}

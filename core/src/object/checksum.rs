@@ -30,6 +30,8 @@
 //!   is a judgement and no proof.
 //! - *Not*: an adversary, who can solve for words that cancel. It is no authentication.
 
+use core::fmt;
+
 use alloc::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
@@ -46,6 +48,12 @@ pub struct Digest {
     pub sum: u64,
     /// The lane that is combined by exclusive or.
     pub xor: u64,
+}
+
+impl fmt::Display for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}{:016x}", self.sum, self.xor)
+    }
 }
 
 impl Digest {

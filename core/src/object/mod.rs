@@ -175,7 +175,7 @@ pub enum TrailerError {
         found: u64,
     },
     /// The payload has another checksum.
-    #[error("the payload's checksum should be {said:?} and is {found:?}: report the object lost")]
+    #[error("the payload's checksum should be {said} and is {found}: report the object lost")]
     Checksum {
         /// What the trailer says.
         said: Digest,

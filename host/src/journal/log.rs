@@ -80,6 +80,7 @@ impl SegmentLog {
         options: JournalOptions,
     ) -> Result<Self, JournalError> {
         let place = Place::new(disk, dir);
+        place.refuse_a_journal_itself()?;
         place.disk.create_folder(&place.folder).map_err(io_at("create", &place.folder))?;
         let lock = place.lock()?;
         let contents = place.contents()?;
@@ -170,6 +171,7 @@ impl SegmentLog {
     /// What the file system says, other than that the folder isn't there.
     pub fn exists(dir: &Path) -> Result<bool, JournalError> {
         let place = Place::new(Arc::new(SystemDisk), dir);
+        place.refuse_a_journal_itself()?;
         has_begun(&place, &place.contents()?)
     }
 

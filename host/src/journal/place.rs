@@ -126,6 +126,14 @@ impl Place {
         JournalError::Missing { dir: self.dir.clone(), found }
     }
 
+    /// Nobody means to keep a job among the segments of another.
+    pub(super) fn refuse_a_journal_itself(&self) -> Result<(), JournalError> {
+        match self.missing() {
+            error @ JournalError::Missing { found: Absence::JournalItself, .. } => Err(error),
+            _ => Ok(()),
+        }
+    }
+
     fn number(&self, name: &str, number: &str) -> Result<u64, JournalError> {
         let is_ours = number.len() == DIGITS && number.bytes().all(|byte| byte.is_ascii_digit());
         let unexpected = || JournalError::Unexpected { path: self.folder.join(name) };

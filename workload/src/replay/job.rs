@@ -18,7 +18,7 @@ use pinfold_host::node::{Effects, Gone, Node, NodeClient, NodeStats};
 use pinfold_host::owner::Owner;
 use pinfold_host::store::{ObjectStore, Why};
 
-use super::settings::{OPERATOR, agree, genesis, write_settings};
+use super::settings::{OPERATOR, agree, genesis, write_missing_settings, write_settings};
 use super::{Progress, ReplayConfig, ReplayError, check_longest};
 use crate::collector::{Collector, Round};
 use crate::fleet::Schedule;
@@ -131,6 +131,7 @@ impl<'a> Job<'a> {
                 let store = FileStore::open(dir, options)?;
                 let agree = |job: &Genesis| agree(config, job).map(|trace| began_with = trace);
                 let (node, effects, recovery) = Node::open_if(dir, agree)?;
+                write_missing_settings(config, tag)?;
                 let over = began.elapsed();
                 recoveries.push(Recovered { requests: 0, took: recovery.took, over });
                 (node, effects, store)
@@ -442,7 +443,6 @@ impl<'a> Job<'a> {
             self.violated("I11: the recovered state is not the one that was thrown away".into());
         }
         self.judge(false)?;
-        self.tally(|tally| tally.thrown_away += dead.len() as u64);
         // Nothing of those incarnations runs any more: that is the proof which a fence asserts.
         self.fence(dead)?;
         self.settle()
@@ -461,7 +461,8 @@ impl<'a> Job<'a> {
             if let Some(turn) = self.turn(request) {
                 let (mut worker, identity) = self.worker(number)?;
                 dead.push(identity);
-                worker.begin_and_vanish(&turn)?;
+                let begun = worker.begin_and_vanish(&turn)?;
+                self.tally(|tally| tally.thrown_away += u64::from(begun));
             }
         }
         for request in requests {

@@ -124,7 +124,7 @@ pub(super) fn agree(config: &ReplayConfig, job: &Genesis) -> Result<Option<Trace
 }
 
 /// Writes them whole, for a folder whose journal this process has. A job that is killed in front of
-/// this has none, and serves states of any size: those of another size are other positions.
+/// this has none, and its next start says what they are: states of another size are other positions.
 pub(super) fn write_settings(config: &ReplayConfig, trace: TraceTag) -> Result<(), ReplayError> {
     let settings = serde_json::json!({
         "bytes_per_checkpoint": config.bytes_per_checkpoint,
@@ -135,6 +135,14 @@ pub(super) fn write_settings(config: &ReplayConfig, trace: TraceTag) -> Result<(
         .and_then(|()| fs::File::open(&new)?.sync_all())
         .and_then(|()| fs::rename(&new, &path))
         .map_err(|source| ReplayError::Settings { path, source })
+}
+
+/// A job that lost them, or never had any, is from now on what it was taken for.
+pub(super) fn write_missing_settings(
+    config: &ReplayConfig,
+    trace: TraceTag,
+) -> Result<(), ReplayError> {
+    if config.dir.join(SETTINGS).exists() { Ok(()) } else { write_settings(config, trace) }
 }
 
 /// A folder without settings is taken as it is, and so are settings that name no trace: an older

@@ -17,9 +17,9 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use pinfold_core::catalog::{Command, PROTOCOL_VERSION, Register, Role};
 use pinfold_core::engine::{Query, Reply, Request};
-use pinfold_core::id::{Incarnation, OpId, OwnerId, StartId};
+use pinfold_core::id::{Epoch, Incarnation, OpId, OwnerId, StartId};
 use pinfold_core::outcome::{Outcome, Rejection};
-use pinfold_core::policy::Limits;
+use pinfold_core::policy::{Genesis, Limits};
 
 use crate::node::{Gone, NodeClient};
 
@@ -28,6 +28,8 @@ use crate::node::{Gone, NodeClient};
 pub struct Owner {
     id: OwnerId,
     incarnation: Incarnation,
+    /// The life of the job that it registered with.
+    epoch: Epoch,
     desk: Mutex<Desk>,
     /// Something was answered, or the connection changed.
     changed: Condvar,
@@ -70,6 +72,9 @@ pub enum OwnerError {
     /// The node is gone.
     #[error(transparent)]
     Gone(#[from] Gone),
+    /// The node has another job, which knows nothing of this owner's operations.
+    #[error("the node has another job than the owner registered with: open the same data folder")]
+    OtherJob,
     /// It may not register.
     #[error("the owner may not register: {0}")]
     Refused(Rejection),
@@ -131,7 +136,7 @@ impl Owner {
         start: StartId,
     ) -> Result<Self, OwnerError> {
         let id = OwnerId::of_name(name);
-        let limits = limits(&client)?;
+        let Genesis { epoch, limits, .. } = job(&client)?;
         let mut after = Incarnation(0);
         loop {
             let version = PROTOCOL_VERSION;
@@ -149,7 +154,7 @@ impl Owner {
                     };
                     desk.connect(client, &limits);
                     let (desk, changed) = (Mutex::new(desk), Condvar::new());
-                    return Ok(Self { id, incarnation, desk, changed });
+                    return Ok(Self { id, incarnation, epoch, desk, changed });
                 }
                 Reply::Command(Err(Rejection::StaleIncarnation { current })) if current > after => {
                     after = current;
@@ -172,9 +177,13 @@ impl Owner {
     /// [`Runtime`](crate::runtime::Runtime) does that for its own.
     ///
     /// # Errors
-    /// [`OwnerError`] when this node is gone too; the owner is then as it was.
+    /// [`OwnerError`] when this node is gone too, or has another job, whose answers would count for
+    /// nothing; the owner is then as it was.
     pub fn reconnect(&self, client: NodeClient) -> Result<(), OwnerError> {
-        let limits = limits(&client)?;
+        let Genesis { epoch, limits, .. } = job(&client)?;
+        if epoch != self.epoch {
+            return Err(OwnerError::OtherJob);
+        }
         self.desk().connect(client, &limits);
         self.changed.notify_all();
         Ok(())
@@ -465,10 +474,10 @@ impl Desk {
     }
 }
 
-/// The job's limits, as they are now.
-fn limits(client: &NodeClient) -> Result<Limits, OwnerError> {
+/// The job, as it is now.
+fn job(client: &NodeClient) -> Result<Genesis, OwnerError> {
     match client.call(Request::Query(Query::Job))? {
-        Reply::Job(job) => Ok(job.limits),
+        Reply::Job(job) => Ok(job),
         _ => Err(OwnerError::Unexpected),
     }
 }

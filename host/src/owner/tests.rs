@@ -295,3 +295,27 @@ fn a_gone_node_ends_the_wait_for_the_window() {
     let again = Owner::register(client, "operator", Role::Operator, start);
     assert_eq!(again.unwrap_err(), OwnerError::Gone(Gone));
 }
+
+/// A node of another job is refused: its refusals are no answers to what the owner asked.
+#[test]
+fn an_owner_goes_on_only_with_its_own_job() {
+    let dir = tempfile::tempdir().unwrap();
+    let mine = node(dir.path(), 64);
+    let worker = register(&mine, "worker", Role::Worker, 1).unwrap();
+    let op = worker.begin(Command::Collect { limit: 1 }).unwrap();
+    mine.stop().unwrap();
+    assert_eq!(worker.send(op), Err(OwnerError::Gone(Gone)));
+    let other = tempfile::tempdir().unwrap();
+    let genesis = Genesis {
+        namespace: "owner".parse().unwrap(),
+        epoch: Epoch::of_name("another job"),
+        operator: OwnerId::of_name("operator"),
+        policy: Policy::default(),
+        limits: Limits::default(),
+    };
+    let (other, _) = Node::create(other.path(), genesis).unwrap();
+    let reconnected = worker.reconnect(other.client());
+    let sent = worker.send(op);
+    assert_eq!((sequences(&worker), sent), (vec![op.sequence], Err(OwnerError::Gone(Gone))));
+    assert_eq!(reconnected, Err(OwnerError::OtherJob));
+}

@@ -4,10 +4,13 @@ mod report_file;
 mod table;
 
 use std::fs::File;
-use std::io::{BufReader, IsTerminal};
+use std::io::{self, BufReader, IsTerminal, Read};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
 
 use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -23,6 +26,7 @@ use pinfold_workload::trace::{Trace, read_trace};
 use pinfold_workload::unit::{ParseWithinError, parse_bytes, parse_within};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
+use signal_hook::low_level::pipe;
 use tempfile::TempDir;
 
 use self::report_file::ReportFile;
@@ -186,16 +190,33 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending, Failure> {
     })
 }
 
-/// A flag that Ctrl-C, a polite kill or a closed terminal sets; a second one ends the program.
+/// How long the first signal's echoes are taken for it: `timeout` and the like send one to the
+/// program and one to its group, within moments.
+const ECHOES: Duration = Duration::from_millis(100);
+
+/// A flag that Ctrl-C, a polite kill or a closed terminal sets; one that comes later than its echoes
+/// ends the program at once.
 fn signals() -> Result<Arc<AtomicBool>, Failure> {
-    let stop = Arc::new(AtomicBool::new(false));
+    hear().map_err(|error| Failure::Incomplete(format!("no signal can be heard: {error}")))
+}
+
+fn hear() -> io::Result<Arc<AtomicBool>> {
+    let (stop, ends) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+    let (mut heard, hears) = UnixStream::pair()?;
     let hangup = (!ignores_hangup()).then_some(SIGHUP);
     for signal in [SIGINT, SIGTERM].into_iter().chain(hangup) {
-        // In this order: the first one finds the flag unset, and then sets it.
-        flag::register_conditional_default(signal, Arc::clone(&stop))
-            .and_then(|_| flag::register(signal, Arc::clone(&stop)))
-            .map_err(|error| Failure::Incomplete(format!("no signal can be heard: {error}")))?;
+        flag::register_conditional_default(signal, Arc::clone(&ends))?;
+        flag::register(signal, Arc::clone(&stop))?;
+        pipe::register(signal, hears.try_clone()?)?;
     }
+    let arm = move || {
+        // Whatever else there is to read is an echo.
+        if heard.read_exact(&mut [0]).is_ok() {
+            thread::sleep(ECHOES);
+            ends.store(true, Ordering::Relaxed);
+        }
+    };
+    thread::Builder::new().name("pinfold-signals".into()).spawn(arm)?;
     Ok(stop)
 }
 

@@ -108,13 +108,27 @@ fn a_second_signal_ends_it_at_once() {
     use std::os::unix::process::ExitStatusExt;
     let scene = long();
     // Behind its pages comes a state that takes a worker longer than the second signal needs.
-    let running = start(&scene, "--bytes-per-checkpoint 64MiB");
+    let running = start(&scene, "--bytes-per-checkpoint 256MiB");
     wait_for("a page", || {
         files(&scene.path("tmp")).iter().any(|path| path.to_string_lossy().contains("/shared/"))
     });
     signal(&running, "INT");
-    thread::sleep(Duration::from_millis(20));
+    // Longer than the first one's echoes are taken for it.
+    thread::sleep(Duration::from_millis(150));
     signal(&running, "INT");
     let output = running.wait_with_output().unwrap();
     assert_eq!(output.status.signal(), Some(2), "{:?}: {}", output.status, err(&output));
+}
+
+/// `timeout` sends its signal to the program and then to its group: that is one wish, not two.
+#[test]
+fn an_echo_of_the_signal_is_no_second_one() {
+    let scene = long();
+    let running = start(&scene, "--bytes-per-checkpoint 16MiB");
+    wait_for("a state", || states(&scene.path("tmp"), 1));
+    signal(&running, "TERM");
+    signal(&running, "TERM");
+    let output = running.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(3), "{:?}: {}", output.status, err(&output));
+    assert!(scene.tree("tmp").is_empty());
 }

@@ -124,7 +124,7 @@ pub(super) fn agree(config: &ReplayConfig, job: &Genesis) -> Result<Option<Trace
 }
 
 /// Writes them whole, for a folder whose journal this process has. A job that is killed in front of
-/// this has none, and its next start says what they are: states of another size are other positions.
+/// this has none, and its next start says what they are: states of another size are others.
 pub(super) fn write_settings(config: &ReplayConfig, trace: TraceTag) -> Result<(), ReplayError> {
     let settings = serde_json::json!({
         "bytes_per_checkpoint": config.bytes_per_checkpoint,

@@ -194,8 +194,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending, Failure> {
 /// program and one to its group, within moments.
 const ECHOES: Duration = Duration::from_millis(100);
 
-/// A flag that Ctrl-C, a polite kill or a closed terminal sets; one that comes later than its echoes
-/// ends the program at once.
+/// A flag that Ctrl-C, a polite kill or a closed terminal sets; one that comes later than the
+/// echoes of the first ends the program at once.
 fn signals() -> Result<Arc<AtomicBool>, Failure> {
     hear().map_err(|error| Failure::Incomplete(format!("no signal can be heard: {error}")))
 }

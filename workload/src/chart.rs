@@ -11,7 +11,7 @@ mod tests;
 use std::fmt::Write;
 
 use axis::Scale;
-pub use axis::Unit;
+pub(crate) use axis::Unit;
 
 /// Width of every drawing, in its own units; the page scales it.
 const WIDTH: f64 = 760.0;
@@ -31,29 +31,29 @@ const LONG_MARKS: usize = 40;
 
 /// What stands on every chart.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Caption {
+pub(crate) struct Caption {
     /// Unique on its page; letters, digits and dashes.
-    pub id: &'static str,
+    pub(crate) id: &'static str,
     /// What one sees, in one sentence.
-    pub title: String,
+    pub(crate) title: String,
     /// The same in words and numbers, for those who do not see the drawing.
-    pub description: String,
+    pub(crate) description: String,
 }
 
 /// An axis from zero.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Axis {
+pub(crate) struct Axis {
     /// What is counted along it.
-    pub label: String,
+    pub(crate) label: String,
     /// How its numbers are written.
-    pub unit: Unit,
+    pub(crate) unit: Unit,
     /// How far it reaches at least; further where a point lies further.
-    pub reach: u64,
+    pub(crate) reach: u64,
 }
 
 /// How the points of a series are drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shape {
+pub(crate) enum Shape {
     /// A line with a filled area below it.
     Area,
     /// A line.
@@ -64,61 +64,61 @@ pub enum Shape {
 
 /// Points in order of x.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Series {
+pub(crate) struct Series {
     /// What the legend calls it.
-    pub name: String,
+    pub(crate) name: String,
     /// How it is drawn.
-    pub shape: Shape,
+    pub(crate) shape: Shape,
     /// The points.
-    pub points: Vec<(u64, u64)>,
+    pub(crate) points: Vec<(u64, u64)>,
 }
 
 /// Series over a number.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Plot {
+pub(crate) struct Plot {
     /// Title and description.
-    pub caption: Caption,
+    pub(crate) caption: Caption,
     /// What x means.
-    pub x: Axis,
+    pub(crate) x: Axis,
     /// What y means.
-    pub y: Axis,
+    pub(crate) y: Axis,
     /// What is drawn, the first one below the others; at most four.
-    pub series: Vec<Series>,
+    pub(crate) series: Vec<Series>,
     /// A line across at this height, with its name.
-    pub level: Option<(u64, String)>,
+    pub(crate) level: Option<(u64, String)>,
     /// Lines upwards at these places, in order, and what the legend calls them.
-    pub marks: (Vec<u64>, String),
+    pub(crate) marks: (Vec<u64>, String),
 }
 
 /// The bars of one kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Kind {
+pub(crate) struct Kind {
     /// What stands below them.
-    pub name: String,
+    pub(crate) name: String,
     /// Their heights in thousandths of the whole, one for each share.
-    pub per_mille: Vec<u64>,
+    pub(crate) per_mille: Vec<u64>,
     /// What stands above them: of how many these are shares.
-    pub of: u64,
+    pub(crate) of: u64,
 }
 
 /// Shares by kind, side by side.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Bars {
+pub(crate) struct Bars {
     /// Title and description.
-    pub caption: Caption,
+    pub(crate) caption: Caption,
     /// What the kinds are.
-    pub x: String,
+    pub(crate) x: String,
     /// What the numbers above the bars are.
-    pub y: String,
+    pub(crate) y: String,
     /// What the legend calls the shares, one or two.
-    pub shares: Vec<String>,
+    pub(crate) shares: Vec<String>,
     /// At most 24, so that the numbers above them do not touch.
-    pub kinds: Vec<Kind>,
+    pub(crate) kinds: Vec<Kind>,
 }
 
 /// Text that may stand between tags and in quoted attributes.
 #[must_use]
-pub fn escape(text: &str) -> String {
+pub(crate) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
@@ -137,7 +137,7 @@ pub fn escape(text: &str) -> String {
 impl Plot {
     /// The drawing.
     #[must_use]
-    pub fn svg(&self) -> String {
+    pub(crate) fn svg(&self) -> String {
         let all = || self.series.iter().flat_map(|series| &series.points);
         let level = self.level.as_ref().map(|(height, _)| *height);
         let most_x = all().map(|point| point.0).chain(self.marks.0.iter().copied()).max();
@@ -189,7 +189,7 @@ impl Plot {
 impl Bars {
     /// The drawing.
     #[must_use]
-    pub fn svg(&self) -> String {
+    pub(crate) fn svg(&self) -> String {
         let y = Scale::round(Unit::PerMille, 1000, (BOTTOM, TOP + 16.0));
         let entries: Vec<(String, &str)> = match &self.shares[..] {
             [] | [_] => Vec::new(),

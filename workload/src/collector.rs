@@ -19,7 +19,7 @@ use pinfold_host::store::ObjectStore;
 const ROUND: u32 = 256;
 
 /// An owner that collects.
-pub struct Collector {
+pub(crate) struct Collector {
     owner: Owner,
     effects: Effects,
     store: Arc<dyn ObjectStore>,
@@ -29,33 +29,38 @@ pub struct Collector {
 
 /// What a round did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Round {
+pub(crate) struct Round {
     /// Checkpoints whose every object is gone now.
-    pub checkpoints: u64,
+    pub(crate) checkpoints: u64,
     /// Objects deleted.
-    pub objects: u64,
+    pub(crate) objects: u64,
     /// Objects that were not deleted, or nobody knows.
-    pub left: u64,
+    pub(crate) left: u64,
     /// There is more to collect.
-    pub more: bool,
+    pub(crate) more: bool,
 }
 
 impl Collector {
     /// A collector of a job, which gets the node's effects.
     #[must_use]
-    pub fn new(owner: Owner, effects: Effects, store: Arc<dyn ObjectStore>, job: Genesis) -> Self {
+    pub(crate) fn new(
+        owner: Owner,
+        effects: Effects,
+        store: Arc<dyn ObjectStore>,
+        job: Genesis,
+    ) -> Self {
         Self { owner, effects, store, job, collected: Vec::new() }
     }
 
     /// Gives the node's effects back.
     #[must_use]
-    pub fn into_effects(self) -> Effects {
+    pub(crate) fn into_effects(self) -> Effects {
         self.effects
     }
 
     /// The checkpoints whose every object is gone since this was asked last.
     #[must_use]
-    pub fn take_collected(&mut self) -> Vec<CheckpointId> {
+    pub(crate) fn take_collected(&mut self) -> Vec<CheckpointId> {
         std::mem::take(&mut self.collected)
     }
 
@@ -63,7 +68,7 @@ impl Collector {
     ///
     /// # Errors
     /// [`OwnerError`] when the node is gone.
-    pub fn round(&mut self) -> Result<Round, OwnerError> {
+    pub(crate) fn round(&mut self) -> Result<Round, OwnerError> {
         let mut round = Round::default();
         let answer = self.owner.ask(Command::Collect { limit: ROUND })?;
         let Ok(Outcome::Collected { objects, more }) = answer else {

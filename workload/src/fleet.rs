@@ -10,7 +10,7 @@ use crate::link::Links;
 
 /// Which requests wait, which are ready, and which are done.
 #[derive(Debug)]
-pub struct Schedule {
+pub(crate) struct Schedule {
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -29,7 +29,7 @@ struct State {
 impl Schedule {
     /// All requests of a trace: roots are ready.
     #[must_use]
-    pub fn new(links: &Links) -> Self {
+    pub(crate) fn new(links: &Links) -> Self {
         let mut children = vec![Vec::new(); links.requests.len()];
         let mut ready = BTreeSet::new();
         for (linked, number) in links.requests.iter().zip(0_u32..) {
@@ -46,17 +46,17 @@ impl Schedule {
     }
 
     /// Lets workers go on until this many requests are done.
-    pub fn run_until(&self, until: u32) {
+    pub(crate) fn run_until(&self, until: u32) {
         self.lock().until = until;
     }
 
     /// How many requests are done.
-    pub fn done(&self) -> u32 {
+    pub(crate) fn done(&self) -> u32 {
         self.lock().done
     }
 
     /// The earliest ready request; waits while others may still make one ready. None at the end.
-    pub fn take(&self) -> Option<u32> {
+    pub(crate) fn take(&self) -> Option<u32> {
         let mut state = self.lock();
         loop {
             if state.done + state.taken < state.until
@@ -73,7 +73,7 @@ impl Schedule {
     }
 
     /// The earliest ready request, without waiting for one.
-    pub fn take_ready(&self) -> Option<u32> {
+    pub(crate) fn take_ready(&self) -> Option<u32> {
         let mut state = self.lock();
         let number = state.ready.pop_first()?;
         state.taken += 1;
@@ -81,7 +81,7 @@ impl Schedule {
     }
 
     /// A taken request was served: what continues it is ready.
-    pub fn finish(&self, number: u32) {
+    pub(crate) fn finish(&self, number: u32) {
         let mut state = self.lock();
         state.taken -= 1;
         state.done += 1;
@@ -92,7 +92,7 @@ impl Schedule {
     }
 
     /// A taken request was thrown away: it is ready again.
-    pub fn give_back(&self, number: u32) {
+    pub(crate) fn give_back(&self, number: u32) {
         let mut state = self.lock();
         state.taken -= 1;
         state.ready.insert(number);

@@ -5,7 +5,7 @@
 
 /// What the numbers of an axis are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unit {
+pub(crate) enum Unit {
     /// Things.
     Count,
     /// Bytes.

@@ -20,7 +20,7 @@ use pinfold_host::store::{ListError, ObjectStore};
 
 /// What was acknowledged so far.
 #[derive(Clone, Debug, Default)]
-pub struct Observer {
+pub(crate) struct Observer {
     /// Every acknowledged publication.
     published: BTreeMap<TurnKey, Published>,
     /// Every turn that expired, by a reply or by the catalog's word.
@@ -37,7 +37,7 @@ pub struct Observer {
 
 /// A place in the order of questions and answers, as one who watches all workers sees it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Moment(u64);
+pub(crate) struct Moment(u64);
 
 /// A published turn: it was first published between `asked` and `answered`.
 #[derive(Clone, Debug, Default)]
@@ -49,20 +49,20 @@ struct Published {
 
 /// A contradiction between what was acknowledged and what is there.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Violation {
+pub(crate) struct Violation {
     /// The promise, and what was seen instead.
-    pub what: String,
+    pub(crate) what: String,
 }
 
 impl Observer {
     /// A worker begins to serve a turn: what it publishes for it is not published before.
-    pub fn begins(&mut self) -> Moment {
+    pub(crate) fn begins(&mut self) -> Moment {
         self.now.0 += 1;
         self.now
     }
 
     /// A publication was acknowledged, and with it perhaps an expiry.
-    pub fn saw_published(
+    pub(crate) fn saw_published(
         &mut self,
         turn: TurnKey,
         checkpoint: CheckpointId,
@@ -80,14 +80,14 @@ impl Observer {
     }
 
     /// A turn was live when this observer began, by the catalog's word.
-    pub fn saw_before(&mut self, turn: TurnKey, checkpoint: CheckpointId) {
+    pub(crate) fn saw_before(&mut self, turn: TurnKey, checkpoint: CheckpointId) {
         self.published.entry(turn).or_default().checkpoints.insert(checkpoint);
         self.before.insert(turn.conversation);
     }
 
     /// These turns are live, by the catalog's word: each other one that was published has expired
     /// by now. Whether it may have is judged with the ledgers.
-    pub fn saw_retained(&mut self, retained: &BTreeSet<TurnKey>) -> Vec<Violation> {
+    pub(crate) fn saw_retained(&mut self, retained: &BTreeSet<TurnKey>) -> Vec<Violation> {
         let returned = retained.intersection(&self.expired).map(|turn| Violation {
             what: format!("I7: turn {turn} has expired, and is retained"),
         });
@@ -102,7 +102,7 @@ impl Observer {
     }
 
     /// A checkpoint's private objects were written and confirmed.
-    pub fn saw_written(&mut self, checkpoint: CheckpointId, bytes: u64) {
+    pub(crate) fn saw_written(&mut self, checkpoint: CheckpointId, bytes: u64) {
         self.written.insert(checkpoint, bytes);
     }
 
@@ -111,7 +111,7 @@ impl Observer {
     ///
     /// # Errors
     /// [`ListError`] when the store cannot be listed.
-    pub fn list(&mut self, store: &dyn ObjectStore, job: &Genesis) -> Result<(), ListError> {
+    pub(crate) fn list(&mut self, store: &dyn ObjectStore, job: &Genesis) -> Result<(), ListError> {
         let there = stored(store, job)?;
         self.learn(&there);
         Ok(())
@@ -133,13 +133,13 @@ impl Observer {
 
     /// The bytes of a checkpoint's private objects; none when nobody ever saw them whole.
     #[must_use]
-    pub fn bytes(&self, checkpoint: CheckpointId) -> Option<u64> {
+    pub(crate) fn bytes(&self, checkpoint: CheckpointId) -> Option<u64> {
         self.written.get(&checkpoint).or_else(|| self.listed.get(&checkpoint)).copied()
     }
 
     /// How many turns are known to have expired.
     #[must_use]
-    pub fn expired_turns(&self) -> u64 {
+    pub(crate) fn expired_turns(&self) -> u64 {
         self.expired.len() as u64
     }
 
@@ -153,7 +153,7 @@ impl Observer {
     ///
     /// # Errors
     /// [`ListError`] when the store cannot be listed.
-    pub fn judge(
+    pub(crate) fn judge(
         &mut self,
         store: &dyn ObjectStore,
         job: &Genesis,

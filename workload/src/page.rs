@@ -180,9 +180,9 @@ fn retained(report: &Report) -> Figure {
     let title = format!("Live turns hold at most {} at once", bytes(most));
     let highest = report.timeline.iter().map(|point| point.bytes).max().unwrap_or(0);
     let near = |budget: &u64| *budget <= highest.saturating_mul(FAR);
-    let budget = report.job_bytes.map(|budget| match budget {
-        _ if near(&budget) => format!("The dashed line is the job's budget, {}.", bytes(budget)),
-        _ => format!("The job's budget, {}, is far above.", bytes(budget)),
+    let budget = report.job_bytes.map(|budget| match near(&budget) {
+        true => format!("The dashed line is the job's budget, {}.", bytes(budget)),
+        false => format!("The job's budget, {}, is far above.", bytes(budget)),
     });
     let text = format!(
         "Retained are the private bytes of checkpoints that live turns refer to. With a record are \

@@ -9,7 +9,6 @@ mod timeline;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use pinfold_core::catalog::Lifter;
 use pinfold_core::engine::Engine;
 use pinfold_host::node::NodeStats;
 use serde::Serialize;
@@ -232,20 +231,11 @@ impl Left {
             blockers.dedup_by_key(|blocker| blocker.name());
             for blocker in blockers {
                 *left.blockers.entry(blocker.name()).or_default() += 1;
-                let by = blocker.lifters().iter().map(lifter).collect();
+                let by = blocker.lifters().iter().map(|lifter| lifter.name()).collect();
                 left.lifts.insert(blocker.name(), Lift { how: blocker.lift(), by });
             }
         }
         left
-    }
-}
-
-const fn lifter(lifter: &Lifter) -> &'static str {
-    match lifter {
-        Lifter::Policy => "policy",
-        Lifter::Owner => "owner",
-        Lifter::Collector => "collector",
-        Lifter::Operator => "operator",
     }
 }
 

@@ -127,7 +127,7 @@ impl Observer {
 
     /// The bytes of checkpoints that nobody confirmed, as they were seen first in the store.
     #[must_use]
-    pub fn bytes_found(&self) -> u64 {
+    pub(crate) fn bytes_found(&self) -> u64 {
         self.listed.values().sum()
     }
 

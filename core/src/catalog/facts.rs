@@ -9,6 +9,7 @@ use super::slab::{NONE, Slot};
 use super::table::{Holds, Stage, Unscoped};
 use super::{Catalog, Role};
 use crate::id::{CheckpointId, ConversationId, Generation, Incarnation, OwnerId, PinId};
+use crate::outcome::TurnKey;
 
 /// How far a checkpoint has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -155,6 +156,19 @@ impl Catalog {
         Some(CheckpointFacts { id, state, lost, bytes, objects, unknown })
     }
 
+    /// Every live turn and a checkpoint that it refers to, each pair once, in order.
+    #[must_use]
+    pub fn live_turns(&self) -> Vec<(TurnKey, CheckpointId)> {
+        let references = &self.table.references;
+        let of = |slot: Slot| {
+            let checkpoint = self.table.checkpoints[references[slot].checkpoint].id();
+            (self.table.turn_key(slot), checkpoint)
+        };
+        let mut turns: Vec<_> = references.slots().map(of).collect();
+        turns.sort_unstable();
+        turns
+    }
+
     /// Every live pin, by owner, incarnation and operation.
     #[must_use]
     pub fn pins(&self) -> Vec<PinFacts> {
@@ -251,6 +265,7 @@ mod tests {
         }
         assert_eq!(catalog.checkpoint(CheckpointId::default()), None);
         assert_eq!((catalog.pins().len(), catalog.conversations().count()), (0, 0));
+        assert!(catalog.live_turns().is_empty());
         let facts = |incarnation| OwnerFacts {
             id: operator,
             role: Role::Operator,

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use pinfold_core::catalog::{Blocker, Catalog, Change, Decision, Event};
+use pinfold_core::catalog::{Catalog, Change, Decision, Event};
 use pinfold_core::id::{CheckpointId, Incarnation, OpId, OwnerId, PinId, StartId};
 use pinfold_core::outcome::{Outcome, TurnKey};
 use pinfold_host::journal::{self, JournalError, Reading, SegmentLog, Shown};
@@ -171,13 +171,7 @@ impl Judge {
 
 /// The turns that retain a checkpoint.
 pub(crate) fn retained(catalog: &Catalog) -> BTreeSet<TurnKey> {
-    let blockers = |id: CheckpointId| catalog.blockers(id).map(|there| there.blockers);
-    let all = catalog.checkpoints().into_iter().filter_map(blockers).flatten();
-    all.filter_map(|blocker| match blocker {
-        Blocker::Retained { turn } => Some(turn),
-        _ => None,
-    })
-    .collect()
+    catalog.live_turns().into_iter().map(|(turn, _)| turn).collect()
 }
 
 /// Whether there is a journal that anybody was told of.

@@ -8,6 +8,7 @@ use pinfold_core::id::{Generation, OwnerId};
 /// Compares every list of facts with the gauges, and every fact with the blockers.
 pub(crate) fn judge(catalog: &Catalog) -> Result<(), String> {
     checkpoints(catalog)?;
+    live_turns(catalog)?;
     pins(catalog)?;
     conversations(catalog)
 }
@@ -54,6 +55,19 @@ fn checkpoints(catalog: &Catalog) -> Result<(), String> {
     Ok(())
 }
 
+fn live_turns(catalog: &Catalog) -> Result<(), String> {
+    let mut expected = Vec::new();
+    for id in catalog.checkpoints() {
+        let blockers = catalog.blockers(id).map(|all| all.blockers).unwrap_or_default();
+        expected.extend(blockers.into_iter().filter_map(|blocker| match blocker {
+            Blocker::Retained { turn } => Some((turn, id)),
+            _ => None,
+        }));
+    }
+    expected.sort_unstable();
+    same("live turns", &catalog.live_turns(), &expected)
+}
+
 fn pins(catalog: &Catalog) -> Result<(), String> {
     let gauges = catalog.gauges();
     let (mut in_doubt, mut pinned) = (0, BTreeMap::new());
@@ -86,7 +100,14 @@ fn pins(catalog: &Catalog) -> Result<(), String> {
 fn conversations(catalog: &Catalog) -> Result<(), String> {
     let gauges = catalog.gauges();
     let mut sums = (0, 0, 0);
+    let mut bytes = BTreeMap::new();
+    for (turn, id) in catalog.live_turns() {
+        let held: &mut BTreeMap<_, u64> = bytes.entry(turn.conversation).or_default();
+        held.insert(id, catalog.checkpoint(id).map_or(0, |facts| facts.bytes));
+    }
     for conversation in catalog.conversations() {
+        let held = bytes.get(&conversation.id).map_or(0, |held| held.values().sum());
+        same("bytes of a conversation", &conversation.bytes, &held)?;
         sums.0 += 1;
         sums.1 += u64::from(conversation.turns);
         sums.2 += u64::from(conversation.expired_turns) + u64::from(conversation.forgotten);

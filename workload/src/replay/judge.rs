@@ -6,10 +6,8 @@ use std::collections::BTreeSet;
 use std::mem;
 use std::sync::Arc;
 
-use pinfold_core::catalog::{Blocker, Verdict};
+use pinfold_core::catalog::{PinFacts, Verdict};
 use pinfold_core::engine::{Engine, Query, Reply, Request};
-use pinfold_core::id::CheckpointId;
-use pinfold_core::outcome::TurnKey;
 use pinfold_host::node::Gone;
 
 use super::ReplayError;
@@ -28,26 +26,15 @@ impl Job<'_> {
         self.settle()?;
         let (store, job) = (Arc::clone(&self.store), self.job()?.clone());
         self.outside(|outside| outside.observer.list(&*store, &job))?;
-        let blockers = self.client()?.inspect(|engine, _| every_blocker(engine))?;
-        let mut dead = BTreeSet::new();
-        for (checkpoint, blocker) in blockers {
-            match blocker {
-                Blocker::Retained { turn } => {
-                    self.outside(|outside| outside.observer.saw_before(turn, checkpoint));
-                }
-                Blocker::Pinned { pin, .. } => {
-                    dead.insert((pin.op.owner, pin.op.incarnation));
-                }
-                Blocker::Unscoped
-                | Blocker::WaitingForShard { .. }
-                | Blocker::InFlight { .. }
-                | Blocker::InDoubt { .. }
-                | Blocker::Collectable
-                | Blocker::Collecting { .. }
-                | Blocker::Quarantined { .. }
-                | Blocker::Lost => {}
+        let held = |engine: &Engine, _| (engine.catalog().live_turns(), engine.catalog().pins());
+        let (turns, pins) = self.client()?.inspect(held)?;
+        self.outside(|outside| {
+            for (turn, checkpoint) in turns {
+                outside.observer.saw_before(turn, checkpoint);
             }
-        }
+        });
+        let of = |pin: &PinFacts| (pin.id.op.owner, pin.id.op.incarnation);
+        let dead: BTreeSet<_> = pins.iter().map(of).collect();
         self.fence(dead)
     }
 
@@ -59,7 +46,8 @@ impl Job<'_> {
     /// recount. Nobody else may be at work, so that no follow-up is under way.
     pub(super) fn judge(&mut self, drained: bool) -> Result<(), ReplayError> {
         self.settle()?;
-        let retained = self.client()?.inspect(|engine, _| retained(engine))?;
+        let turns = self.client()?.inspect(|engine, _| engine.catalog().live_turns())?;
+        let retained = turns.into_iter().map(|(turn, _)| turn).collect();
         let (store, job) = (Arc::clone(&self.store), self.job()?.clone());
         let found = self.outside(|outside| {
             let mut found = outside.observer.saw_retained(&retained);
@@ -157,33 +145,4 @@ impl Job<'_> {
         }
         Ok(())
     }
-}
-
-/// Everything that keeps any checkpoint.
-fn every_blocker(engine: &Engine) -> Vec<(CheckpointId, Blocker)> {
-    let catalog = engine.catalog();
-    let of = |checkpoint| catalog.blockers(checkpoint).into_iter().flat_map(|all| all.blockers);
-    let checkpoints = catalog.checkpoints().into_iter();
-    checkpoints
-        .flat_map(|checkpoint| of(checkpoint).map(move |blocker| (checkpoint, blocker)))
-        .collect()
-}
-
-/// The live turns of every conversation.
-fn retained(engine: &Engine) -> BTreeSet<TurnKey> {
-    let blockers = every_blocker(engine).into_iter();
-    blockers
-        .filter_map(|(_, blocker)| match blocker {
-            Blocker::Retained { turn } => Some(turn),
-            Blocker::Unscoped
-            | Blocker::Pinned { .. }
-            | Blocker::WaitingForShard { .. }
-            | Blocker::InFlight { .. }
-            | Blocker::InDoubt { .. }
-            | Blocker::Collectable
-            | Blocker::Collecting { .. }
-            | Blocker::Quarantined { .. }
-            | Blocker::Lost => None,
-        })
-        .collect()
 }

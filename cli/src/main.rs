@@ -54,9 +54,18 @@ impl From<JournalError> for Failure {
     fn from(error: JournalError) -> Self {
         let text = error.to_string();
         match error {
-            error if error.is_damage() => Self::Violated(text),
+            JournalError::BadHeader { .. }
+            | JournalError::Damaged { .. }
+            | JournalError::TornInside { .. }
+            | JournalError::Foreign { .. }
+            | JournalError::Lacking { .. }
+            | JournalError::BadSnapshot { .. }
+            | JournalError::BadRecord { .. } => Self::Violated(text),
             JournalError::Io { .. } | JournalError::Locked { .. } => Self::Incomplete(text),
-            _ => Self::Input(text),
+            JournalError::AlreadyExists { .. }
+            | JournalError::Missing { .. }
+            | JournalError::Unexpected { .. }
+            | JournalError::UnknownVersion { .. } => Self::Input(text),
         }
     }
 }

@@ -19,7 +19,7 @@ use crate::owner::{Owner, Unanswered};
 pub struct Handle {
     pub(super) pool: Arc<Pool>,
     pub(super) number: u64,
-    pub(super) ticket: Arc<Ticket>,
+    pub(super) notice: Arc<Notice>,
     pub(super) proofs: Arc<Proofs>,
 }
 
@@ -82,12 +82,12 @@ pub(super) enum Told {
 
 /// Where a transfer's end is told.
 #[derive(Default)]
-pub(super) struct Ticket {
+pub(super) struct Notice {
     told: Mutex<Told>,
     changed: Condvar,
 }
 
-impl Ticket {
+impl Notice {
     pub(super) fn tell(&self, told: Told) {
         *self.lock() = told;
         self.changed.notify_all();
@@ -105,19 +105,19 @@ impl Handle {
     /// # Errors
     /// [`Unfinished`] when the node is gone, or the runtime was.
     pub fn wait(&self) -> Result<Finished, Unfinished> {
-        let mut told = self.ticket.lock();
+        let mut told = self.notice.lock();
         loop {
             if let Some(end) = end(&mut told) {
                 return end;
             }
-            told = self.ticket.changed.wait(told).unwrap_or_else(PoisonError::into_inner);
+            told = self.notice.changed.wait(told).unwrap_or_else(PoisonError::into_inner);
         }
     }
 
     /// What [`Self::wait`] would give now; none while it would wait.
     #[must_use]
     pub fn try_wait(&self) -> Option<Result<Finished, Unfinished>> {
-        end(&mut self.ticket.lock())
+        end(&mut self.notice.lock())
     }
 
     /// Begins nothing more of it. Its end comes when what began is retired and its evidence is

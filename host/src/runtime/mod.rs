@@ -26,7 +26,7 @@ use pinfold_core::transfer::Transfer;
 use crate::node::NodeClient;
 use crate::owner::{Owner, OwnerError};
 use crate::store::ObjectStore;
-use handle::{Ticket, Told};
+use handle::{Notice, Told};
 use pool::Pool;
 
 pub use freight::{Choice, Freight, Placed, Waited};
@@ -184,14 +184,14 @@ impl Runtime {
     /// cannot be told because it is gone is given back, and so is what holds memory in doubt.
     pub fn shutdown(mut self) -> Shutdown {
         let left = self.close().into_iter();
-        let unsettled = left.map(|(unsettled, ticket)| {
-            ticket.tell(Told::HandedOver);
+        let unsettled = left.map(|(unsettled, notice)| {
+            notice.tell(Told::HandedOver);
             unsettled
         });
         Shutdown { unsettled: unsettled.collect() }
     }
 
-    fn close(&mut self) -> Vec<(Unsettled, Arc<Ticket>)> {
+    fn close(&mut self) -> Vec<(Unsettled, Arc<Notice>)> {
         if self.movers.is_empty() {
             return Vec::new();
         }
@@ -212,8 +212,8 @@ impl Runtime {
 
 impl Drop for Runtime {
     fn drop(&mut self) {
-        for (unsettled, ticket) in self.close() {
-            ticket.tell(Told::Unsettled(Box::new(unsettled)));
+        for (unsettled, notice) in self.close() {
+            notice.tell(Told::Unsettled(Box::new(unsettled)));
         }
     }
 }

@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 use pinfold_core::transfer::{Ended, Step, Transfer};
 
 use super::freight::Freight;
-use super::handle::{Finished, Handle, Ticket, Told, Unsettled};
-use super::porter::{Asked, Happened, Porter, Task, Trouble, Waiting};
+use super::handle::{Finished, Handle, Notice, Told, Unsettled};
+use super::porter::{Asked, Happened, Porter, TakenStep, Trouble, Waiting};
 use super::proofs::Proofs;
 use crate::owner::Owner;
 
@@ -61,7 +61,7 @@ struct Line {
 struct UnderWay {
     transfer: Transfer,
     freight: Arc<dyn Freight>,
-    ticket: Arc<Ticket>,
+    notice: Arc<Notice>,
     proofs: Arc<Proofs>,
     troubles: Vec<Trouble>,
     /// The command that no mover works on and nobody answered.
@@ -81,7 +81,7 @@ struct UnderWay {
 }
 
 /// What a mover does next.
-struct Job {
+struct Errand {
     number: u64,
     life: u64,
     work: Work,
@@ -89,7 +89,7 @@ struct Job {
 
 enum Work {
     Ask(Waiting),
-    Do(Task, Arc<dyn Freight>),
+    Do(TakenStep, Arc<dyn Freight>),
 }
 
 /// What came of it.
@@ -131,16 +131,16 @@ impl Pool {
     }
 
     fn add(self: &Arc<Self>, mut line: MutexGuard<'_, Line>, unsettled: Unsettled) -> Handle {
-        let ticket = Arc::<Ticket>::default();
+        let notice = Arc::<Notice>::default();
         let proofs = Arc::clone(&unsettled.proofs);
         let number = line.next_number;
         line.next_number += 1;
-        let mut one = UnderWay::new(unsettled, Arc::clone(&ticket));
+        let mut one = UnderWay::new(unsettled, Arc::clone(&notice));
         proofs.lead_to(Arc::downgrade(self), number);
         proofs.deliver(&mut one.transfer);
         line.under_way.insert(number, one);
         self.go_on(line, number);
-        Handle { pool: Arc::clone(self), number, ticket, proofs }
+        Handle { pool: Arc::clone(self), number, notice, proofs }
     }
 
     /// Begins nothing more of a transfer. One that was handed over is cancelled already.
@@ -168,9 +168,9 @@ impl Pool {
         let ended = line.remove_ended(number);
         drop(line);
         self.work.notify_one();
-        if let Some((ticket, finished)) = ended {
+        if let Some((notice, finished)) = ended {
             self.room.notify_all();
-            release(ticket, finished);
+            release(notice, finished);
         }
     }
 
@@ -184,7 +184,7 @@ impl Pool {
                 && one.parked
             {
                 one.parked = false;
-                one.ticket.tell(Told::UnderWay);
+                one.notice.tell(Told::UnderWay);
                 line.make_ready(number);
             }
         }
@@ -193,7 +193,7 @@ impl Pool {
 
     /// Cancels everything, waits until nothing goes on by itself, ends the movers, and gives back
     /// what has not come to its end.
-    pub(super) fn close(&self) -> Vec<(Unsettled, Arc<Ticket>)> {
+    pub(super) fn close(&self) -> Vec<(Unsettled, Arc<Notice>)> {
         let mut line = self.lock();
         line.closing = true;
         let numbers: Vec<u64> = line.under_way.keys().copied().collect();
@@ -214,29 +214,29 @@ impl Pool {
 
     /// A mover's life.
     pub(super) fn work(&self) {
-        while let Some(job) = self.take() {
-            let done = match job.work {
+        while let Some(errand) = self.take() {
+            let done = match errand.work {
                 Work::Ask(waiting) => Done::Asked(self.porter.ask(waiting)),
-                Work::Do(task, freight) => {
+                Work::Do(taken, freight) => {
                     let mut troubles = Vec::new();
-                    let happened = self.porter.perform(&task, &*freight, &mut troubles);
+                    let happened = self.porter.perform(&taken, &*freight, &mut troubles);
                     Done::Happened(happened, troubles)
                 }
             };
-            self.take_back(job.number, job.life, done);
+            self.take_back(errand.number, errand.life, done);
         }
     }
 
     /// The next thing to do; waits for it. None at the end.
-    fn take(&self) -> Option<Job> {
+    fn take(&self) -> Option<Errand> {
         let mut line = self.lock();
         loop {
             let now = Instant::now();
             line.wake(now);
-            if let Some(job) = line.take(now) {
+            if let Some(errand) = line.take(now) {
                 // Whoever sleeps looks after the rest.
                 self.work.notify_one();
-                return Some(job);
+                return Some(errand);
             }
             if line.over {
                 return None;
@@ -274,7 +274,7 @@ impl Pool {
                 one.waiting = Some(waiting);
                 if !is_reconnected {
                     one.parked = true;
-                    one.ticket.tell(Told::Unanswered(why));
+                    one.notice.tell(Told::Unanswered(why));
                 }
             }
             Done::Asked(Asked::Held(waiting)) => {
@@ -299,12 +299,12 @@ impl Line {
     }
 
     /// Takes out a transfer that is at its end.
-    fn remove_ended(&mut self, number: u64) -> Option<(Arc<Ticket>, Finished)> {
+    fn remove_ended(&mut self, number: u64) -> Option<(Arc<Notice>, Finished)> {
         let ended = self.under_way.get(&number)?.ended()?;
-        let UnderWay { transfer, freight, ticket, troubles, .. } =
+        let UnderWay { transfer, freight, notice, troubles, .. } =
             self.under_way.remove(&number)?;
         let differences = transfer.differences();
-        Some((ticket, Finished { ended, freight, troubles, differences }))
+        Some((notice, Finished { ended, freight, troubles, differences }))
     }
 
     fn make_ready(&mut self, number: u64) {
@@ -316,7 +316,7 @@ impl Line {
     }
 
     /// The first step of those in line, in turn.
-    fn take(&mut self, now: Instant) -> Option<Job> {
+    fn take(&mut self, now: Instant) -> Option<Errand> {
         while let Some(number) = self.ready.pop_front() {
             let Some(one) = self.under_way.get_mut(&number) else { continue };
             one.is_ready = false;
@@ -325,7 +325,7 @@ impl Line {
                     one.working += 1;
                     self.busy += 1;
                     self.make_ready(number);
-                    return Some(Job { number, life: self.life, work });
+                    return Some(Errand { number, life: self.life, work });
                 }
                 Next::Wait => {
                     let pause = pause(PAUSES, one.waits);
@@ -384,12 +384,12 @@ enum Next {
 }
 
 impl UnderWay {
-    fn new(unsettled: Unsettled, ticket: Arc<Ticket>) -> Self {
+    fn new(unsettled: Unsettled, notice: Arc<Notice>) -> Self {
         let Unsettled { transfer, freight, proofs, waiting, troubles, .. } = unsettled;
         Self {
             transfer,
             freight,
-            ticket,
+            notice,
             proofs,
             troubles,
             waiting,
@@ -427,7 +427,7 @@ impl UnderWay {
             return Next::Work(Work::Ask(Waiting { command, op: None }));
         }
         self.adopting = matches!(step, Step::Adopt { .. });
-        Next::Work(Work::Do(Task::new(&self.transfer, step), Arc::clone(&self.freight)))
+        Next::Work(Work::Do(TakenStep::new(&self.transfer, step), Arc::clone(&self.freight)))
     }
 
     /// How it ended, once no mover works on it and every command is answered.
@@ -436,9 +436,9 @@ impl UnderWay {
         self.transfer.report().filter(|_| is_over)
     }
 
-    fn hand_over(self, owner: Arc<Owner>) -> (Unsettled, Arc<Ticket>) {
-        let Self { transfer, freight, ticket, proofs, troubles, waiting, .. } = self;
-        (Unsettled { owner, transfer, freight, proofs, waiting, troubles }, ticket)
+    fn hand_over(self, owner: Arc<Owner>) -> (Unsettled, Arc<Notice>) {
+        let Self { transfer, freight, notice, proofs, troubles, waiting, .. } = self;
+        (Unsettled { owner, transfer, freight, proofs, waiting, troubles }, notice)
     }
 }
 
@@ -449,10 +449,10 @@ fn pause([first, longest]: [Duration; 2], before: u32) -> Duration {
 
 /// Tells an end. Without a handle nobody keeps the freight any more, and one that panics when it is
 /// dropped ends no mover.
-fn release(ticket: Arc<Ticket>, finished: Finished) {
+fn release(notice: Arc<Notice>, finished: Finished) {
     let told = AssertUnwindSafe(|| {
-        ticket.tell(Told::Finished(finished));
-        drop(ticket);
+        notice.tell(Told::Finished(finished));
+        drop(notice);
     });
     let _ = catch_unwind(told);
 }

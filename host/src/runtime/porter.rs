@@ -43,7 +43,7 @@ pub struct Trouble {
 
 /// A step that was taken, with what it needs to know of its transfer.
 #[derive(Debug)]
-pub(super) struct Task {
+pub(super) struct TakenStep {
     pub(super) step: Step,
     checkpoint: Option<CheckpointId>,
     pinned: Vec<Pinned>,
@@ -78,7 +78,7 @@ pub(super) enum Happened {
     Adopted,
 }
 
-impl Task {
+impl TakenStep {
     pub(super) fn new(transfer: &Transfer, step: Step) -> Self {
         let pinned = if step == Step::Choose { transfer.pinned() } else { Vec::new() };
         Self { step, checkpoint: transfer.checkpoint(), pinned }
@@ -161,8 +161,8 @@ impl Porter {
             let (op, answer) = self.owner.ask_numbered(command)?;
             transfer.answered(op, answer);
         } else {
-            let task = Task::new(transfer, step);
-            self.perform(&task, freight, &mut troubles).report_to(transfer);
+            let taken = TakenStep::new(transfer, step);
+            self.perform(&taken, freight, &mut troubles).report_to(transfer);
         }
         Ok(troubles)
     }
@@ -189,40 +189,45 @@ impl Porter {
     /// Does anything but a command. A panic of the store or the freight ends here.
     pub(super) fn perform(
         &self,
-        task: &Task,
+        taken: &TakenStep,
         freight: &dyn Freight,
         troubles: Troubles<'_>,
     ) -> Happened {
         let mut noted = Vec::new();
-        let attempt = AssertUnwindSafe(|| self.try_perform(task, freight, &mut noted));
+        let attempt = AssertUnwindSafe(|| self.try_perform(taken, freight, &mut noted));
         let happened = catch_unwind(attempt);
         troubles.append(&mut noted);
         happened.unwrap_or_else(|panic| {
-            let words = format!("{:?}: panicked: {}", task.step, words(&*panic));
+            let words = format!("{:?}: panicked: {}", taken.step, words(&*panic));
             troubles.push(Trouble { panicked: true, why: Why::new(words) });
-            task.unwound()
+            taken.unwound()
         })
     }
 
-    fn try_perform(&self, task: &Task, freight: &dyn Freight, troubles: Troubles<'_>) -> Happened {
-        match task.step {
+    fn try_perform(
+        &self,
+        taken: &TakenStep,
+        freight: &dyn Freight,
+        troubles: Troubles<'_>,
+    ) -> Happened {
+        match taken.step {
             Step::Put { object, bytes } => {
-                let Some(of) = task.checkpoint else { return put(object, PutAnswer::NotStarted) };
+                let Some(of) = taken.checkpoint else { return put(object, PutAnswer::NotStarted) };
                 put(object, self.put((of, object), bytes, freight, troubles))
             }
             Step::Check { object, .. } => {
-                let Some(of) = task.checkpoint else { return task.unwound() };
+                let Some(of) = taken.checkpoint else { return taken.unwound() };
                 checked(object, self.check(&self.key(of, object), troubles))
             }
             Step::Get { object, bytes } => {
-                let Some(of) = task.checkpoint else {
+                let Some(of) = taken.checkpoint else {
                     return got(object, GetAnswer::NotStarted, true);
                 };
                 let (answer, retired) = self.get((of, object), bytes, freight, troubles);
                 got(object, answer, retired)
             }
             Step::Agree { checkpoint } => Happened::Agreed(freight.agree(checkpoint)),
-            Step::Choose => Happened::Chosen(freight.choose(&task.pinned)),
+            Step::Choose => Happened::Chosen(freight.choose(&taken.pinned)),
             Step::Describe { endpoint } => Happened::Described(freight.describe(endpoint)),
             Step::ReadManifest { checkpoint, object } => {
                 Happened::ManifestRead(self.read_manifest(checkpoint, object, troubles))
@@ -232,7 +237,7 @@ impl Porter {
                 freight.adopt(checkpoint);
                 Happened::Adopted
             }
-            Step::Ask(_) => task.unwound(),
+            Step::Ask(_) => taken.unwound(),
         }
     }
 

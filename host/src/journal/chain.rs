@@ -12,7 +12,7 @@ use pinfold_core::replay::Replay;
 
 use super::error::{JournalError, bad_snapshot, io_at};
 use super::place::{Contents, Place};
-use super::segment::{Segment, offset};
+use super::segment::{Segment, u64_of};
 
 /// A journal that was followed to its end.
 #[derive(Debug)]
@@ -43,7 +43,7 @@ pub(super) fn follow(
         let segment = Segment::read(place, *first)?;
         chain.follow(place, &segment)?;
         look(&segment);
-        closed_bytes += last.replace(segment).map_or(0, |before| offset(before.good));
+        closed_bytes += last.replace(segment).map_or(0, |before| u64_of(before.good));
     }
     let (epoch, next_sequence) = chain.end(place)?;
     let last = last.ok_or_else(|| place.missing())?;
@@ -81,7 +81,7 @@ impl Chain {
             return Err(JournalError::Foreign { path, what });
         }
         chain.epoch = Some(catalog.job().epoch);
-        chain.base = Some((position, offset(bytes.len())));
+        chain.base = Some((position, u64_of(bytes.len())));
         chain.replay = Replay::from_snapshot(catalog, position);
         Ok(chain)
     }

@@ -11,7 +11,7 @@ use pinfold_core::replay::Replay;
 use super::chain::{self, Followed};
 use super::error::{AppendError, JournalError, io_at};
 use super::place::{Contents, Place};
-use super::segment::{MAX_SEGMENT_BYTES, OpenSegment, Room, Segment, offset};
+use super::segment::{MAX_SEGMENT_BYTES, OpenSegment, Room, Segment, u64_of};
 use super::snapshots::{Closed, Due, SnapshotReport, SnapshotThread, Snapshots};
 use super::{Journal, JournalOptions};
 use crate::disk::{Disk, Lock, SystemDisk};
@@ -49,8 +49,6 @@ enum Background {
 pub struct Recovered {
     /// The state, and how many records it stands for; none of either when the genesis never got in.
     pub replay: Replay,
-    /// The life of the job.
-    pub epoch: Epoch,
     /// How many of the records a snapshot stood for.
     pub snapshot_records: u64,
     /// How many bytes of a torn tail were cut; nobody was told that they are durable.
@@ -127,17 +125,16 @@ impl SegmentLog {
         let followed = chain::follow(&place, &contents, &mut |_| {})?;
         let segment = OpenSegment::reopen(&place, &followed.last)?;
         place.sync_names()?;
-        for leftover in &contents.leftovers {
+        for path in &contents.unfinished {
             // What cannot be removed only takes room.
-            let _ = place.remove(leftover);
+            let _ = place.remove(path);
         }
         place.remove_covered(&contents)?;
         let Followed { replay, epoch, next_sequence, base, closed_bytes, last } = followed;
         let (snapshot_records, snapshot_bytes) = base.unwrap_or_default();
         let least_bytes = options.snapshot_bytes;
         let due = Due { closed_bytes, snapshot_bytes, least_bytes };
-        let (recovered, cut_bytes) = (replay, last.torn_bytes());
-        let recovered = Recovered { replay: recovered, epoch, snapshot_records, cut_bytes };
+        let recovered = Recovered { replay, snapshot_records, cut_bytes: last.torn_bytes() };
         let log = Self::start((place, lock), options, (epoch, next_sequence), segment, due)?;
         Ok((log, recovered))
     }
@@ -175,12 +172,6 @@ impl SegmentLog {
         has_begun(&place, &place.contents()?)
     }
 
-    /// The life of the job that this journal belongs to.
-    #[must_use]
-    pub const fn epoch(&self) -> Epoch {
-        self.epoch
-    }
-
     /// The number that the next frame must begin with.
     #[must_use]
     pub const fn next_sequence(&self) -> u64 {
@@ -199,8 +190,8 @@ impl SegmentLog {
         if expected != found {
             return Err(AppendError::NotNext { expected, found });
         }
-        if !self.segment.has_room(offset(bytes.len())) {
-            self.begin_next_segment(offset(bytes.len())).map_err(AppendError::NextSegment)?;
+        if !self.segment.has_room(u64_of(bytes.len())) {
+            self.begin_next_segment(u64_of(bytes.len())).map_err(AppendError::NextSegment)?;
         }
         self.segment.append(bytes)?;
         Ok(frame.next_sequence())
@@ -208,7 +199,7 @@ impl SegmentLog {
 
     fn begin_next_segment(&mut self, frame_bytes: u64) -> Result<(), JournalError> {
         let path = self.place.next_room();
-        let needed = frame_bytes.saturating_add(offset(Header::BYTES));
+        let needed = frame_bytes.saturating_add(u64_of(Header::BYTES));
         // What failed beside the work is tried anew: it has no name yet, and nothing is in it.
         let ready = self.next_room.take().and_then(|room| room.join().ok()?.ok());
         let room = match ready.filter(|room| room.length_bytes >= needed) {

@@ -38,8 +38,8 @@ pub(super) struct Contents {
     pub(super) segments: Vec<u64>,
     /// How many records each snapshot stands for.
     pub(super) snapshots: Vec<u64>,
-    /// What a crash left half made.
-    pub(super) leftovers: Vec<PathBuf>,
+    /// What is being made, or what a crash left of it.
+    pub(super) unfinished: Vec<PathBuf>,
 }
 
 impl Contents {
@@ -102,12 +102,12 @@ impl Place {
             } else if let Some(number) = name.strip_suffix(SNAPSHOT) {
                 contents.snapshots.push(self.number(&name, number)?);
             } else if name.ends_with(TEMPORARY) {
-                contents.leftovers.push(self.folder.join(name));
+                contents.unfinished.push(self.folder.join(name));
             }
         }
         contents.segments.sort_unstable();
         contents.snapshots.sort_unstable();
-        contents.leftovers.sort_unstable();
+        contents.unfinished.sort_unstable();
         Ok(contents)
     }
 

@@ -21,7 +21,7 @@ use pinfold_core::replay::{RecoverError, decode_event};
 use super::chain::{self, Chain, Followed};
 use super::error::{JournalError, io_at};
 use super::place::{Contents, Place};
-use super::segment::{Segment, offset};
+use super::segment::{Segment, u64_of};
 use crate::disk::SystemDisk;
 use crate::folder::is_absence;
 
@@ -69,7 +69,7 @@ impl SegmentReading {
             path: segment.path.clone(),
             first_sequence: segment.first_sequence,
             next_sequence: segment.next_sequence,
-            used_bytes: offset(segment.good),
+            used_bytes: u64_of(segment.good),
             length_bytes: segment.length_bytes(),
         }
     }

@@ -69,7 +69,7 @@ impl Segment {
         let header = Header::decode(&bytes).map_err(|why| bad_header(&path, why))?;
         let Header { epoch, first_sequence } = header;
         let frames = bytes.get(Header::BYTES..).unwrap_or_default();
-        let error = |damage| damaged(&path, offset(Header::BYTES), damage);
+        let error = |damage| damaged(&path, u64_of(Header::BYTES), damage);
         let (scan, damage) = match record::scan(&epoch, first_sequence, frames) {
             Ok(scan) => (scan, None),
             Err(damage) => {
@@ -85,7 +85,7 @@ impl Segment {
         let good = place(scan.good_bytes());
         let torn = match scan.end() {
             End::Clean => None,
-            End::Torn { at, why } => Some((offset(place(at)), why)),
+            End::Torn { at, why } => Some((u64_of(place(at)), why)),
         };
         let last_frame_at = scan.last_frame_at().map_or(good, place);
         let next_sequence = scan.next_sequence();
@@ -102,13 +102,13 @@ impl Segment {
 
     /// How many bytes the file has.
     pub(super) fn length_bytes(&self) -> u64 {
-        offset(self.bytes.len())
+        u64_of(self.bytes.len())
     }
 
     /// How many bytes behind the good frames were written: a torn tail's.
     pub(super) fn torn_bytes(&self) -> u64 {
         let behind = self.bytes.get(self.good..).unwrap_or_default();
-        offset(behind.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1))
+        u64_of(behind.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1))
     }
 }
 
@@ -135,7 +135,7 @@ impl OpenSegment {
             .rename(&temporary, &path)
             .map_err(io_at("rename to its own name", &temporary))?;
         place.sync_names()?;
-        Ok(Self { file, path, end_bytes: offset(Header::BYTES), length_bytes })
+        Ok(Self { file, path, end_bytes: u64_of(Header::BYTES), length_bytes })
     }
 
     /// Goes on behind the last good frame, which is written again and synced: after a sync that
@@ -144,14 +144,14 @@ impl OpenSegment {
     pub(super) fn reopen(place: &Place, segment: &Segment) -> Result<Self, JournalError> {
         let path = segment.path.clone();
         let mut file = place.disk.open(&path).map_err(io_at("open", &path))?;
-        let (good, end_bytes) = (segment.good, offset(segment.good));
+        let (good, end_bytes) = (segment.good, u64_of(segment.good));
         let mut length_bytes = segment.length_bytes();
         if segment.torn.is_some() {
             file.set_length(end_bytes).map_err(io_at("cut", &path))?;
             length_bytes = end_bytes;
         }
         let last_frame = segment.bytes.get(segment.last_frame_at..good).unwrap_or_default();
-        let at = offset(segment.last_frame_at);
+        let at = u64_of(segment.last_frame_at);
         file.write_at(at, last_frame).map_err(io_at("write", &path))?;
         file.sync().map_err(io_at("sync", &path))?;
         Ok(Self { file, path, end_bytes, length_bytes })
@@ -171,7 +171,7 @@ impl OpenSegment {
         let (write_failed, sync_failed) = (failed("write"), failed("sync"));
         self.file.write_at(self.end_bytes, frame).map_err(write_failed)?;
         self.file.sync().map_err(sync_failed)?;
-        self.end_bytes = self.end_bytes.saturating_add(offset(frame.len()));
+        self.end_bytes = self.end_bytes.saturating_add(u64_of(frame.len()));
         Ok(())
     }
 }
@@ -206,11 +206,11 @@ fn fill(file: &mut dyn DiskFile, length_bytes: u64) -> io::Result<()> {
         let rest = usize::try_from(length_bytes - at).unwrap_or(FILL_BYTES).min(FILL_BYTES);
         file.write_at(at, &zeros[..rest])?;
         file.sync()?;
-        at += offset(rest);
+        at += u64_of(rest);
     }
     Ok(())
 }
 
-pub(super) fn offset(bytes: usize) -> u64 {
+pub(super) fn u64_of(bytes: usize) -> u64 {
     u64::try_from(bytes).unwrap_or(u64::MAX)
 }

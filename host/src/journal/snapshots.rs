@@ -15,7 +15,7 @@ use pinfold_core::journal::snapshot;
 use super::chain::Chain;
 use super::error::{JournalError, bad_snapshot, io_at};
 use super::place::Place;
-use super::segment::{Segment, offset};
+use super::segment::{Segment, u64_of};
 
 /// What became of the snapshots of one opening.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -181,5 +181,5 @@ pub(super) fn take(
     let bytes = place.disk.read(&path).map_err(io_at("read", &path))?;
     snapshot::decode(&bytes).map_err(|why| bad_snapshot(&path, why))?;
     place.remove_covered(&place.contents()?)?;
-    Ok(Some(offset(bytes.len())))
+    Ok(Some(u64_of(bytes.len())))
 }

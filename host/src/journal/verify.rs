@@ -107,7 +107,7 @@ fn verify_once(place: &Place) -> Result<Verification, JournalError> {
         Some(reading) => look.needed(reading),
         None => look.needed_one_by_one(&contents)?,
     }
-    look.leftovers(&contents)?;
+    look.unfinished(&contents)?;
     let Look { mut files, damage, .. } = look;
     files.sort_by(|one, other| one.path.cmp(&other.path));
     let whole = reading.map(|reading| {
@@ -159,8 +159,8 @@ impl Look<'_> {
         contents.base().map_or(Ok(()), |position| self.snapshot(position, false))
     }
 
-    fn leftovers(&mut self, contents: &Contents) -> Result<(), JournalError> {
-        for path in &contents.leftovers {
+    fn unfinished(&mut self, contents: &Contents) -> Result<(), JournalError> {
+        for path in &contents.unfinished {
             let length = self.place.disk.length(path).map_err(io_at("look at", path));
             // It may have got its own name since it was listed.
             if let Some(length_bytes) = unless_gone(length)? {

@@ -23,7 +23,7 @@ fn run(name: &str, dir: Option<&Path>) -> (Option<i32>, String, String) {
 #[test]
 fn a_folder_is_used_once_and_then_refused_in_words() {
     for (name, expected) in [
-        ("life", "still here: retained, until"),
+        ("life", "still here: retained; to lift it: publish newer turns"),
         ("worker", "2 objects are back: a page of attention and the state"),
     ] {
         let dir = tempfile::tempdir().unwrap();

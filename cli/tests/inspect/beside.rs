@@ -20,7 +20,7 @@ const BUSY: JournalOptions =
 fn a_writing_node_is_read() {
     let scene = Scene::new();
     let (node, _effects) = create(&scene.path("job"), BUSY);
-    let mut owner = Owner::register(&node, "w1", Role::Worker);
+    let owner = Owner::register(&node, "w1", Role::Worker);
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {
         let writer = scope.spawn(|| {

@@ -32,7 +32,7 @@ fn the_totals_are_what_was_done() {
     assert_eq!(all["totals"], totals);
     assert_eq!(all["namespace"], "known");
     assert_eq!(all["epoch"], job.node.job().epoch.to_string());
-    assert_eq!(all["operator"], job.operator.id.to_string());
+    assert_eq!(all["operator"], job.operator.id().to_string());
     let policy = json!({
         "turns": 2, "conversation_bytes": null, "job_bytes": null, "quarantine": "generation",
     });

@@ -2,10 +2,8 @@
 
 use std::path::Path;
 
-use pinfold_core::catalog::{
-    Command, PROTOCOL_VERSION, Prepare, Register, Role, Shape, ShardShape,
-};
-use pinfold_core::engine::{Effect, Reply, Request};
+use pinfold_core::catalog::{Command, Prepare, Role, Shape, ShardShape};
+use pinfold_core::engine::Effect;
 use pinfold_core::id::{
     AttemptId, CheckpointId, ConversationId, EndpointId, Epoch, Incarnation, ManifestDigest,
     ObjectId, OpId, OwnerId, PinId, ShardIndex, StartId, TurnId,
@@ -15,46 +13,27 @@ use pinfold_core::outcome::{
 };
 use pinfold_core::policy::{Genesis, Limits, Policy};
 use pinfold_host::journal::JournalOptions;
-use pinfold_host::node::{Effects, Node, NodeClient};
+use pinfold_host::node::{Effects, Node};
 
-/// An owner that numbers its commands.
-pub(crate) struct Owner {
-    client: NodeClient,
-    pub(crate) id: OwnerId,
-    incarnation: Incarnation,
-    sequence: u64,
-}
+/// An owner that gets an answer to whatever it asks.
+pub(crate) struct Owner(pinfold_host::owner::Owner);
 
 impl Owner {
     pub(crate) fn register(node: &Node, name: &str, role: Role) -> Self {
-        let client = node.client();
-        let id = OwnerId::of_name(name);
-        let register = Register {
-            owner: id,
-            role,
-            after: Incarnation(0),
-            start: StartId::of_name(name),
-            version: PROTOCOL_VERSION,
-            expected_policy: None,
-        };
-        let reply = client.call(Request::Register(register)).unwrap();
-        let Reply::Command(Ok(Outcome::Registered { incarnation })) = reply else {
-            panic!("not registered: {reply:?}");
-        };
-        Self { client, id, incarnation, sequence: 0 }
+        let (client, start) = (node.client(), StartId::of_name(name));
+        Self(pinfold_host::owner::Owner::register(client, name, role, start).unwrap())
     }
 
-    pub(crate) fn ask(&mut self, command: Command) -> Result<Outcome, Rejection> {
-        self.sequence += 1;
-        let Self { id, incarnation, sequence, .. } = *self;
-        let op = OpId { owner: id, incarnation, sequence };
-        let reply = self.client.call(Request::Command(op, command)).unwrap();
-        let Reply::Command(answer) = reply else { panic!("unexpected: {reply:?}") };
-        answer
+    pub(crate) fn id(&self) -> OwnerId {
+        self.0.identity().0
+    }
+
+    pub(crate) fn ask(&self, command: Command) -> Result<Outcome, Rejection> {
+        self.0.ask(command).unwrap()
     }
 
     /// Prepares a checkpoint of shards with these bytes, each of two objects, and claims the first.
-    pub(crate) fn prepare(&mut self, name: &str, bytes: &[u64]) -> (PinId, CheckpointId) {
+    pub(crate) fn prepare(&self, name: &str, bytes: &[u64]) -> (PinId, CheckpointId) {
         let shards: Vec<_> = bytes.iter().map(|&bytes| ShardShape { objects: 2, bytes }).collect();
         let prepare = Prepare {
             attempt: AttemptId::of_name(name),
@@ -69,12 +48,12 @@ impl Owner {
         }
     }
 
-    pub(crate) fn settle(&mut self, pin: PinId, evidence: Evidence) {
+    pub(crate) fn settle(&self, pin: PinId, evidence: Evidence) {
         self.ask(Command::Settle { pin, shard: Some(ShardIndex(0)), evidence }).unwrap();
     }
 
     /// Saves and publishes; without a turn, unscoped.
-    pub(crate) fn save(&mut self, name: &str, bytes: u64, turn: Option<TurnKey>) -> CheckpointId {
+    pub(crate) fn save(&self, name: &str, bytes: u64, turn: Option<TurnKey>) -> CheckpointId {
         let (pin, checkpoint) = self.prepare(name, &[bytes]);
         self.settle(pin, Evidence::QuiescedSuccess);
         self.ask(Command::Publish { pin, turn }).unwrap();
@@ -140,7 +119,7 @@ impl KnownJob {
     }
 
     fn fill(&mut self) {
-        let [w1, w2, _] = &mut self.workers;
+        let [w1, w2, _] = &self.workers;
         for (name, bytes) in [("1", 100), ("2", 200), ("3", 400)] {
             w1.save(name, bytes, turn("A", name));
         }
@@ -148,20 +127,20 @@ impl KnownJob {
         w2.save("5", 50, None);
         let one = self.collect(&[DeleteOutcome::Gone, DeleteOutcome::Gone]);
         assert_eq!(one.generation.0, 1);
-        let [w1, ..] = &mut self.workers;
+        let [w1, ..] = &self.workers;
         for (name, bytes) in [("6", 3000), ("7", 3001), ("8", 3002)] {
             w1.save(name, bytes, turn("C", name));
         }
         let six = self.collect(&[DeleteOutcome::Refused, DeleteOutcome::Unknown]);
         assert_eq!(six.generation.0, 6);
-        let [w1, w2, w3] = &mut self.workers;
+        let [w1, w2, w3] = &self.workers;
         let (doubted, _) = w3.prepare("9", &[10, 20]);
         w3.settle(doubted, Evidence::InDoubt);
         self.doubted = doubted;
         let candidates = vec![fourth.endpoint];
-        let pinned = w1.ask(Command::Pin { candidates, limit: 1 }).unwrap();
+        let op = w1.0.begin(Command::Pin { candidates, limit: 1 }).unwrap();
+        let pinned = w1.0.send(op).unwrap().unwrap();
         assert!(matches!(pinned, Outcome::Pinned(answers) if answers.len() == 1));
-        let op = OpId { owner: w1.id, incarnation: w1.incarnation, sequence: w1.sequence };
         self.load = PinId { op, place: 0 };
         let object = LostObject::Private(ObjectId { shard: ShardIndex(0), index: 1 });
         w1.ask(Command::Lost { checkpoint: fourth, object, why: Loss::WrongBytes }).unwrap();
@@ -173,8 +152,8 @@ impl KnownJob {
     }
 
     /// Collects the two objects of one checkpoint, with these outcomes.
-    fn collect(&mut self, outcomes: &[DeleteOutcome]) -> CheckpointId {
-        let collector = &mut self.workers[1];
+    fn collect(&self, outcomes: &[DeleteOutcome]) -> CheckpointId {
+        let collector = &self.workers[1];
         collector.ask(Command::Collect { limit: 2 }).unwrap();
         let Effect::Delete { checkpoint, objects, .. } = self.effects.recv().unwrap();
         assert_eq!(objects.len(), outcomes.len());

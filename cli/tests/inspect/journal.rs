@@ -17,7 +17,7 @@ const SEGMENTS: JournalOptions =
 /// A job of so many turns in a journal of these sizes, closed again.
 fn closed(scene: &Scene, turns: u64, options: JournalOptions) {
     let (node, _effects) = create(&scene.path("job"), options);
-    let mut owner = Owner::register(&node, "w1", Role::Worker);
+    let owner = Owner::register(&node, "w1", Role::Worker);
     for number in 0..turns {
         let name = number.to_string();
         owner.save(&name, 100, turn("A", &name));
@@ -158,7 +158,8 @@ fn every_record_is_one_line_of_words() {
         assert_eq!(found, number.to_string());
         assert!(!words.contains('{') && line.len() < 140, "{line}");
     }
-    let [w1, w2, w3] = job.workers.each_ref().map(|worker| worker.id.to_string()[..8].to_string());
+    let [w1, w2, w3] =
+        job.workers.each_ref().map(|worker| worker.id().to_string()[..8].to_string());
     let doubted = format!("{w3}.4.{}.0", job.doubted.op.sequence);
     for words in [
         "genesis of job known, epoch ".to_string(),
@@ -219,7 +220,7 @@ fn programs_get_one_object_a_line() {
     assert_eq!(of("registered").len(), 4);
     let pinned = of("pinned");
     assert_eq!((pinned.len(), &pinned[0]["checkpoints"]), (1, &json!([4])));
-    assert_eq!(pinned[0]["owner"], job.workers[0].id.to_string());
+    assert_eq!(pinned[0]["owner"], job.workers[0].id().to_string());
     assert_eq!(pinned[0]["operation"], job.load.op.sequence);
     let settled = of("settled");
     assert!(settled.iter().any(|row| row["pin"] == job.doubted.to_string()));
@@ -234,7 +235,7 @@ fn replaced_records_are_said_to_be_gone() {
     let scene = Scene::new();
     let options = JournalOptions { snapshot_bytes: 2048, ..SEGMENTS };
     let (node, _effects) = create(&scene.path("job"), options);
-    let mut owner = Owner::register(&node, "w1", Role::Worker);
+    let owner = Owner::register(&node, "w1", Role::Worker);
     let mut number = 0;
     while node.snapshots().taken == 0 {
         let name = number.to_string();

@@ -100,7 +100,7 @@ fn what_is_not_there_has_three_answers() {
 #[test]
 fn what_lifts_a_blocker_is_true() {
     let scene = Scene::new();
-    let mut job = KnownJob::new(&scene.path("job"));
+    let job = KnownJob::new(&scene.path("job"));
     let (pin, shard) = (job.doubted, None);
     let evidence = Evidence::QuiescedFailure;
     job.operator.ask(Command::Settle { pin, shard, evidence }).unwrap();

@@ -1,0 +1,10 @@
+//! One World: real engines and transfers, a store, a disk and a network of our own, in which
+//! everything that can go wrong is a choice.
+//!
+//! A model checker enumerates the choices, the simulator draws them from a seed, and a script
+//! replays them. Judges look on: the oracle from outside, the naive spec in lock-step.
+#![forbid(unsafe_code)]
+
+pub mod seen;
+pub mod store;
+pub mod violation;

@@ -1,0 +1,163 @@
+//! What can be seen of a World from outside: the one language in which it talks to its judges.
+//!
+//! Nothing here is a predicate of the machine. A judge learns what reached the coordinator's door
+//! and in which order, which records the disk has synced, what left the coordinator, and what the
+//! store and the workers' memory went through.
+
+use pinfold_core::catalog::Event;
+use pinfold_core::engine::{Effect, Input, Reply, Ticket};
+use pinfold_core::id::{CheckpointId, Incarnation, OwnerId, PinId, ShardIndex};
+use pinfold_core::manifest::ObjectName;
+
+use crate::store::{Content, StoreKey};
+
+/// One move of bytes between a worker's memory and the store, by its number; never used again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct MoveId(pub u32);
+
+/// Which way bytes move.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Way {
+    /// From a worker's memory into the store.
+    Put,
+    /// From the store into a worker's memory.
+    Get,
+}
+
+/// Why a delete was carried out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Cause {
+    /// Work that `Collect` handed out.
+    Work,
+    /// An audit named the key a stray.
+    Stray,
+}
+
+/// One thing that was seen. The order in which they are told is the order in which they happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Seen {
+    /// An input reached the coordinator, which decided it at once.
+    Submitted {
+        /// The host's name for it, never used again.
+        ticket: Ticket,
+        /// What was asked.
+        input: Input,
+    },
+    /// The coordinator, without input, did a follow-up if one waited.
+    Idled,
+    /// The disk has synced these records, in order.
+    Synced {
+        /// The records, as events.
+        events: Vec<Event>,
+    },
+    /// A reply left the coordinator.
+    Replied {
+        /// To which input.
+        ticket: Ticket,
+        /// What it says.
+        reply: Reply,
+    },
+    /// Delete work left the coordinator.
+    HandedOut {
+        /// The work.
+        effect: Effect,
+    },
+    /// The coordinator is gone, and with it whatever the disk has not synced.
+    Crashed,
+    /// The coordinator is back with what the disk holds.
+    Recovered,
+    /// A process of an owner began to live, or died. What it had begun to move goes on moving.
+    OwnerDied {
+        /// Whose process.
+        owner: OwnerId,
+        /// Its incarnation, if it had registered.
+        incarnation: Option<Incarnation>,
+    },
+    /// A move began: from now on somebody may touch the worker's memory.
+    MoveBegan {
+        /// Which move.
+        id: MoveId,
+        /// Which way.
+        way: Way,
+        /// What is moved.
+        key: StoreKey,
+        /// For which checkpoint.
+        checkpoint: CheckpointId,
+        /// Under which pin.
+        pin: PinId,
+    },
+    /// A put's bytes are in the store now.
+    Landed {
+        /// Which move.
+        id: MoveId,
+        /// Under this key.
+        key: StoreKey,
+        /// These bytes.
+        content: Content,
+    },
+    /// The worker learned that its put was a clean success.
+    PutSucceeded {
+        /// Which move.
+        id: MoveId,
+    },
+    /// The worker learned by a check that an object of a save is there with its size.
+    Confirmed {
+        /// Under which pin it asked.
+        pin: PinId,
+        /// The object.
+        key: StoreKey,
+    },
+    /// Nobody touches the memory of this move any more.
+    Retired {
+        /// Which move.
+        id: MoveId,
+    },
+    /// A delete reached the store.
+    Deleted {
+        /// The key.
+        key: StoreKey,
+        /// Why it was deleted.
+        cause: Cause,
+    },
+    /// The store lost an object by itself, or somebody else damaged it.
+    StoreLost {
+        /// The key.
+        key: StoreKey,
+    },
+    /// A worker gave the memory of a shard that it was saving to somebody else.
+    SourceReused {
+        /// The pin of the save.
+        pin: PinId,
+        /// The shard.
+        shard: ShardIndex,
+    },
+    /// A worker gave the memory that it was loading into to somebody else.
+    DestinationReused {
+        /// The pin of the load.
+        pin: PinId,
+    },
+    /// A worker adopted what a load had brought.
+    Adopted {
+        /// The pin of the load.
+        pin: PinId,
+        /// Of which checkpoint.
+        checkpoint: CheckpointId,
+        /// Every object that it must have brought, and what its memory holds of it now.
+        memory: Vec<(ObjectName, Option<Content>)>,
+    },
+    /// An operator asserted the proof that a pin's, or an incarnation's, memory is done with,
+    /// although it was not.
+    FalseProof {
+        /// Whose.
+        owner: OwnerId,
+        /// Which incarnation.
+        incarnation: Incarnation,
+    },
+    /// The store was listed; these are all of its keys.
+    Listed {
+        /// The audit's input.
+        ticket: Ticket,
+        /// The keys, in the order in which they are asked about.
+        keys: Vec<StoreKey>,
+    },
+}

@@ -11,6 +11,8 @@
 //! answers to queries wait too, because they reveal state. A failed append is final: the engine is
 //! poisoned and the host recovers from the journal.
 
+mod twin;
+
 use alloc::collections::VecDeque;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -29,7 +31,7 @@ use crate::replay::{RecoverError, Replay};
 pub struct Ticket(pub u64);
 
 /// One message of a client.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Input {
     /// The host's name for it.
     pub ticket: Ticket,
@@ -40,7 +42,7 @@ pub struct Input {
 }
 
 /// What a client asks.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Request {
     /// A new incarnation.
     Register(Register),
@@ -54,7 +56,7 @@ pub enum Request {
 }
 
 /// A question about the state. It leaves no receipt and is answered at the durable position.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Query {
     /// Namespace, epoch, policy and limits.
     Job,
@@ -67,7 +69,7 @@ pub enum Query {
 }
 
 /// The answer to one input.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Reply {
     /// To a registration or a command; and to a list that is refused as a whole, before any of its
     /// commands was looked at.
@@ -89,7 +91,7 @@ pub enum Reply {
 }
 
 /// Something for the host to do. Its completion returns as an input, from any owner.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Effect {
     /// Delete these objects, each by its whole key, and report with `Deleted`.
     Delete {
@@ -119,7 +121,7 @@ impl Effect {
 ///
 /// The effects of a `Collect` leave before its reply, and those of a list before the list's: who
 /// sees the reply knows that the work was handed out.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[must_use]
 pub enum Output {
     /// An answer for the client behind a ticket.

@@ -8,3 +8,4 @@
 pub mod seen;
 pub mod store;
 pub mod violation;
+pub mod world;

@@ -10,10 +10,16 @@ use pinfold_core::id::{CheckpointId, Incarnation, OwnerId, PinId, ShardIndex};
 use pinfold_core::manifest::ObjectName;
 
 use crate::store::{Content, StoreKey};
+use crate::world::choice::JobId;
 
-/// One move of bytes between a worker's memory and the store, by its number; never used again.
+/// One move of bytes between a worker's memory and the store; its name is never used again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct MoveId(pub u32);
+pub struct MoveId {
+    /// The transfer that began it.
+    pub job: JobId,
+    /// Its number there, from 1.
+    pub number: u16,
+}
 
 /// Which way bytes move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -121,6 +127,11 @@ pub enum Seen {
     },
     /// The store lost an object by itself, or somebody else damaged it.
     StoreLost {
+        /// The key.
+        key: StoreKey,
+    },
+    /// An object that the store had lost is back.
+    Returned {
         /// The key.
         key: StoreKey,
     },

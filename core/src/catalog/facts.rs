@@ -169,6 +169,12 @@ impl Catalog {
         turns
     }
 
+    /// True while this pin holds a checkpoint.
+    #[must_use]
+    pub fn has_pin(&self, pin: PinId) -> bool {
+        self.table.pin(pin).is_some()
+    }
+
     /// Every live pin, by owner, incarnation and operation.
     #[must_use]
     pub fn pins(&self) -> Vec<PinFacts> {

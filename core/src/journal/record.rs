@@ -139,7 +139,7 @@ pub enum HeaderError {
 }
 
 /// Builds one frame after another in one buffer, which stops growing at the largest of them.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct FrameWriter {
     bytes: Vec<u8>,
     payload_bytes: u32,
@@ -185,6 +185,12 @@ impl FrameWriter {
     #[must_use]
     pub fn count(&self) -> u32 {
         self.count
+    }
+
+    /// The records so far, each behind its length.
+    pub(crate) fn records(&self) -> &[u8] {
+        let end = HEAD_BYTES + index(self.payload_bytes);
+        self.bytes.get(HEAD_BYTES..end).unwrap_or_default()
     }
 
     /// The frame's bytes, all to be written and synced at once; none when it has no record.

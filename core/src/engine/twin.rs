@@ -1,0 +1,65 @@
+//! A second engine in the same situation, for those who look ahead: simulators and model checkers.
+//!
+//! A host never needs one, and two engines never share a journal.
+
+use core::hash::{Hash, Hasher};
+
+use super::{Batch, Engine};
+
+impl Engine {
+    /// The same engine once more, and the same batch where one is out.
+    ///
+    /// Each of the two goes on by itself, with a journal of its own.
+    pub fn twin(&self, out: Option<&Batch>) -> (Self, Option<Batch>) {
+        let twin = Self {
+            catalog: self.catalog.clone(),
+            config: self.config,
+            frame: self.frame.clone(),
+            frame_bytes: self.frame_bytes,
+            sealed: self.sealed.iter().map(Batch::twin).collect(),
+            scratch: Default::default(),
+            appended: self.appended,
+            durable: self.durable,
+            spare: Default::default(),
+            awaiting: self.awaiting,
+            poisoned: self.poisoned,
+            outbox: self.outbox.clone(),
+        };
+        (twin, out.map(Batch::twin))
+    }
+
+    /// What two engines in the same situation have in common, beside the catalog.
+    fn situation(&self) -> impl Hash + Eq + '_ {
+        let sealed = self.sealed.iter().map(Batch::bytes);
+        (
+            [self.appended, self.durable],
+            [self.awaiting, self.poisoned],
+            &self.outbox,
+            self.frame.records(),
+            sealed.collect::<alloc::vec::Vec<_>>(),
+        )
+    }
+}
+
+impl Batch {
+    fn twin(&self) -> Self {
+        Self { bytes: self.bytes.clone(), until: self.until }
+    }
+}
+
+/// Equal situations: the same state, the same records under way, the same outputs waiting.
+impl PartialEq for Engine {
+    fn eq(&self, other: &Self) -> bool {
+        self.situation() == other.situation()
+            && self.catalog.snapshot() == other.catalog.snapshot()
+    }
+}
+
+impl Eq for Engine {}
+
+impl Hash for Engine {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.situation().hash(state);
+        self.catalog.snapshot().hash(state);
+    }
+}

@@ -1,0 +1,152 @@
+//! Commands that a process sends by itself, and what it knows about their truth.
+
+use pinfold_core::catalog::Command;
+use pinfold_core::id::{Generation, Incarnation, ObjectId, OpId, PinId, ShardIndex};
+use pinfold_core::outcome::{Loss, LostObject};
+
+use super::World;
+use super::choice::{About, Act, JobId, PinName, Publishes};
+use super::network::Asks;
+use crate::seen::Seen;
+
+impl World {
+    /// A process sends a command by itself.
+    pub(super) fn tell(&mut self, index: u8, act: Act, seen: &mut Vec<Seen>) {
+        match act {
+            Act::Report(number) => return self.report(index, number),
+            Act::Conflict => return self.conflict(index),
+            Act::Settle(pin, _) if !self.is_proven(pin) => self.assert_falsely(pin, seen),
+            Act::Fence(process, incarnation) if !self.is_over(process, incarnation) => {
+                let owner = self.owner(process);
+                let incarnation = Incarnation(incarnation);
+                seen.push(Seen::FalseProof { owner, incarnation });
+            }
+            _ => {}
+        }
+        if let Some(command) = self.command_of(act) {
+            self.ask(index, command, None);
+        }
+    }
+
+    fn command_of(&self, act: Act) -> Option<Command> {
+        Some(match act {
+            Act::Doubt(pin, doubtful) => Command::Doubt { pin: self.pin_id(pin), doubtful },
+            Act::Collect(limit) => Command::Collect { limit },
+            Act::Settle(pin, evidence) => {
+                Command::Settle { pin: self.pin_id(pin), shard: None, evidence }
+            }
+            Act::Release(pin) => Command::Release { pin: self.pin_id(pin) },
+            Act::Configure(which) => Command::Configure {
+                policy: self.setup.policies[usize::from(which & 1)],
+                limits: self.setup.limits,
+            },
+            Act::Forget(conversation) => {
+                Command::Forget { conversation: super::turn_key(conversation, 0).conversation }
+            }
+            Act::Drop(generation) => Command::Drop { checkpoint: self.checkpoint(generation)? },
+            Act::Lost(generation) => Command::Lost {
+                checkpoint: self.checkpoint(generation)?,
+                object: LostObject::Private(ObjectId { shard: ShardIndex(0), index: 0 }),
+                why: Loss::Absent,
+            },
+            Act::Fence(process, incarnation) => {
+                Command::Fence { owner: self.owner(process), incarnation: Incarnation(incarnation) }
+            }
+            Act::Retire(process) => Command::Retire { owner: self.owner(process) },
+            Act::Malformed => Command::Collect { limit: 0 },
+            Act::Report(_) | Act::Conflict => return None,
+        })
+    }
+
+    /// The checkpoint of a generation that has a record on disk.
+    pub(super) fn checkpoint(
+        &self,
+        generation: Generation,
+    ) -> Option<pinfold_core::id::CheckpointId> {
+        match self.coordinator.disk.catalog.fate(generation) {
+            pinfold_core::catalog::Fate::Counted(id) => Some(id),
+            pinfold_core::catalog::Fate::NeverMinted | pinfold_core::catalog::Fate::Collected => {
+                None
+            }
+        }
+    }
+
+    /// The pin that a name stands for.
+    #[must_use]
+    pub fn pin_id(&self, name: PinName) -> PinId {
+        let PinName { process, incarnation, sequence, place } = name;
+        let incarnation = Incarnation(incarnation);
+        PinId { op: OpId { owner: self.owner(process), incarnation, sequence }, place }
+    }
+
+    /// The name of a pin.
+    #[must_use]
+    pub fn pin_name(&self, pin: PinId) -> Option<PinName> {
+        let OpId { owner, incarnation: Incarnation(incarnation), sequence } = pin.op;
+        let is_it = |process: &u8| self.owner(*process) == owner;
+        let process = (0..self.setup.processes()).find(is_it)?;
+        Some(PinName { process, incarnation, sequence, place: pin.place })
+    }
+
+    /// The life of an incarnation is over, and nothing that it began touches memory any more.
+    pub(super) fn is_over(&self, process: u8, incarnation: u64) -> bool {
+        let life = self.lives.get(&incarnation).filter(|life| life.0 == process);
+        let ended = life.is_some_and(|(_, life)| self.processes[usize::from(process)].life > *life);
+        let owner = self.owner(process);
+        let moves =
+            |pin: PinId| pin.op.owner == owner && pin.op.incarnation == Incarnation(incarnation);
+        ended && !self.store.moves.iter().any(|it| it.exposed && moves(it.pin))
+    }
+
+    /// Nothing touches the memory of a pin's transfer any more, and nothing will.
+    pub(super) fn is_proven(&self, name: PinName) -> bool {
+        let pin = self.pin_id(name);
+        let process = &self.processes[usize::from(name.process)];
+        let lives_on = process.incarnation == Some(pin.op.incarnation)
+            || !self.lives.get(&name.incarnation).is_some_and(|life| process.life > life.1);
+        let is_held = process.jobs.iter().any(|job| job.pins.iter().any(|held| held.0 == pin))
+            || process.asked.iter().any(|asked| asked.op == pin.op);
+        let touched = self.store.moves.iter().any(|it| it.exposed && it.pin == pin);
+        !(lives_on && is_held || touched)
+    }
+
+    fn assert_falsely(&self, name: PinName, seen: &mut Vec<Seen>) {
+        let owner = self.owner(name.process);
+        seen.push(Seen::FalseProof { owner, incarnation: Incarnation(name.incarnation) });
+    }
+
+    /// Reports what became of delete work so far; the rest stays in somebody's hands.
+    fn report(&mut self, index: u8, number: u16) {
+        let place = self.store.work.iter().position(|work| work.number == number);
+        let Some(place) = place else { return };
+        let work = &mut self.store.work[place];
+        let outcomes = core::mem::take(&mut work.outcomes);
+        work.objects.drain(..outcomes.len());
+        let checkpoint = work.checkpoint;
+        if work.objects.is_empty() {
+            self.store.work.remove(place);
+        }
+        self.ask(index, Command::Deleted { checkpoint, outcomes }, None);
+    }
+
+    /// The last operation once more, with other content: it is nobody's command.
+    fn conflict(&mut self, index: u8) {
+        let process = &self.processes[usize::from(index)];
+        let Some(incarnation) = process.incarnation else { return };
+        let sequence = process.next.saturating_sub(1);
+        let op = OpId { owner: process.owner, incarnation, sequence };
+        let about = About::Command { process: index, life: process.life, sequence };
+        self.requests.send(about, Asks::Command(op, Command::Collect { limit: 7 }));
+    }
+
+    /// A worker publishes one more turn, or the mark, with a transfer's pin.
+    pub(super) fn publish(&mut self, job: JobId, publishes: Publishes) {
+        let process = &self.processes[usize::from(job.process)];
+        let Some(pin) = process.job(job.number).and_then(super::job::Job::pin) else { return };
+        let turn = match publishes {
+            Publishes::Turn(conversation, turn) => Some(super::turn_key(conversation, turn)),
+            Publishes::Nothing | Publishes::Unscoped => None,
+        };
+        self.ask(job.process, Command::Publish { pin, turn }, None);
+    }
+}

@@ -1,0 +1,302 @@
+//! The choices of a World: everything that can happen next, each with its words.
+//!
+//! A choice names things so that it means the same when steps before it are left out: a job by its
+//! process and its number there, a message by the operation that it carries.
+
+use core::fmt;
+
+use pinfold_core::id::{Generation, ObjectId};
+use pinfold_core::outcome::Evidence;
+
+use crate::seen::MoveId;
+
+/// A transfer of a process: the process, and which of its transfers, from 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct JobId {
+    /// Whose.
+    pub process: u8,
+    /// Its number there.
+    pub number: u16,
+}
+
+/// A message: what it carries, and from whom. Its answer has the same name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum About {
+    /// A registration of one life of a process.
+    Register {
+        /// Whose.
+        process: u8,
+        /// Which life.
+        life: u16,
+    },
+    /// One command.
+    Command {
+        /// Whose.
+        process: u8,
+        /// Its life.
+        life: u16,
+        /// The operation's number.
+        sequence: u64,
+    },
+    /// Two commands in one list, the second after the first.
+    List {
+        /// Whose.
+        process: u8,
+        /// Its life.
+        life: u16,
+        /// The numbers of the operations.
+        sequences: [u64; 2],
+    },
+}
+
+impl About {
+    /// Who sent it.
+    #[must_use]
+    pub const fn process(self) -> u8 {
+        match self {
+            Self::Register { process, .. }
+            | Self::Command { process, .. }
+            | Self::List { process, .. } => process,
+        }
+    }
+
+    /// In which of its lives.
+    #[must_use]
+    pub const fn life(self) -> u16 {
+        match self {
+            Self::Register { life, .. } | Self::Command { life, .. } | Self::List { life, .. } => {
+                life
+            }
+        }
+    }
+}
+
+/// A pin as a World names it: its operation by process and life, and its place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PinName {
+    /// Whose.
+    pub process: u8,
+    /// The incarnation that took it.
+    pub incarnation: u64,
+    /// The operation's number.
+    pub sequence: u64,
+    /// Its place among the answers.
+    pub place: u8,
+}
+
+/// What a save publishes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Publishes {
+    /// Nothing: another rank does.
+    Nothing,
+    /// The unscoped mark.
+    Unscoped,
+    /// A turn: which conversation, and which turn in it.
+    Turn(u8, u8),
+}
+
+/// A command that a process sends by itself, beside its transfers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Act {
+    /// Mark or unmark a pin.
+    Doubt(PinName, bool),
+    /// Ask for delete work.
+    Collect(u32),
+    /// Report what became of delete work so far.
+    Report(u16),
+    /// An operator settles a pin.
+    Settle(PinName, Evidence),
+    /// An operator releases a pin.
+    Release(PinName),
+    /// An operator sets one of the two policies.
+    Configure(u8),
+    /// An operator forgets a conversation.
+    Forget(u8),
+    /// An operator clears a checkpoint's unscoped mark.
+    Drop(Generation),
+    /// An operator says that a checkpoint's manifest is lost.
+    Lost(Generation),
+    /// An operator bars an incarnation of a process.
+    Fence(u8, u64),
+    /// An operator forgets an owner.
+    Retire(u8),
+    /// Something that cannot be a command.
+    Malformed,
+    /// The last operation once more, with other content.
+    Conflict,
+}
+
+/// How a put goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum PutEnd {
+    /// The bytes are stored, the answer is ok, and the memory is done with.
+    Ok,
+    /// As before, but the memory may still be touched.
+    OkUnretired,
+    /// The host could not even begin.
+    NotStarted,
+    /// The answer is a failure. Whether the bytes are there, and whether the memory is done with.
+    Failed {
+        /// What the store made of the bytes.
+        lands: Lands,
+        /// The memory is done with.
+        retired: bool,
+    },
+    /// The answer is ok, and nothing is there.
+    OkAbsent,
+    /// The answer is ok, and other bytes are there.
+    OkGarbage,
+}
+
+/// When something that was begun takes effect in the store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Lands {
+    /// Now.
+    Now,
+    /// Later, or never.
+    Later,
+    /// Never.
+    Never,
+}
+
+/// How a get goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum GetEnd {
+    /// Whatever the store holds arrives, or is said to be missing.
+    Answered,
+    /// As before, but the memory may still be touched.
+    AnsweredUnretired,
+    /// Nobody knows; whether the memory is done with.
+    Failed {
+        /// The memory is done with.
+        retired: bool,
+    },
+}
+
+/// How the delete of one object goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum DeleteEnd {
+    /// It is gone, and the answer says so.
+    Gone,
+    /// Busy or leased: definitely not in flight.
+    Refused,
+    /// Nobody knows; what happened.
+    Unknown(Lands),
+    /// Nothing is deleted: a probe that takes no lease says whether it is there.
+    Probed,
+}
+
+/// Everything that can happen next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Choice {
+    /// A process registers, for the first time in this life or again with what it was told.
+    Register(u8),
+    /// A process dies and comes back with nothing; what it had begun goes on.
+    Die(u8),
+    /// A worker begins a save.
+    Save {
+        /// Which worker.
+        process: u8,
+        /// Of which position.
+        endpoint: u8,
+        /// In which geometry.
+        geometry: u8,
+        /// Which attempt.
+        attempt: u16,
+        /// Which shards, as bits.
+        shards: u8,
+        /// What it publishes.
+        publishes: Publishes,
+    },
+    /// A worker begins a load.
+    Load {
+        /// Which worker.
+        process: u8,
+        /// Which positions, as bits; the highest is the longest.
+        endpoints: u8,
+        /// How many to pin at most.
+        limit: u8,
+    },
+    /// The ranks of an attempt compare their checkpoints.
+    Agree(u16),
+    /// A rank stops waiting for the others.
+    GiveUp(JobId),
+    /// A transfer asks again what it waits for.
+    Proceed(JobId),
+    /// A transfer is cancelled.
+    Cancel(JobId),
+    /// A worker publishes one more turn, or the unscoped mark, with a transfer's pin.
+    Publish(JobId, Publishes),
+    /// A process sends a command by itself.
+    Tell(u8, Act),
+    /// A process sends a message again.
+    Resend(About),
+    /// A process sends two unanswered commands as a list.
+    SendList(About),
+    /// A request reaches the coordinator.
+    Deliver(About),
+    /// A request reaches it, and will once more.
+    Duplicate(About),
+    /// A request reaches it with another epoch.
+    Misaddress(About),
+    /// A request is lost.
+    Lose(About),
+    /// An answer reaches its process.
+    Answer(About),
+    /// An answer reaches its process, and will once more.
+    DuplicateAnswer(About),
+    /// An answer is lost.
+    LoseAnswer(About),
+    /// The coordinator does a follow-up, without input.
+    FollowUp,
+    /// The coordinator writes and syncs what it decided.
+    Sync,
+    /// The coordinator begins to write what it decided.
+    Write,
+    /// What was written is synced.
+    Commit,
+    /// The sync fails; so many of the written bytes are on disk.
+    FailSync(u32),
+    /// The coordinator dies; so many of the written bytes are on disk.
+    Crash(u32),
+    /// The coordinator comes back with what the disk holds.
+    Restart,
+    /// The disk's journal becomes a snapshot.
+    Compact,
+    /// A put comes to its end.
+    Put(MoveId, PutEnd),
+    /// A get comes to its end.
+    Get(MoveId, GetEnd),
+    /// A check is answered; known, or not.
+    Check(MoveId, bool),
+    /// The memory of a move is done with.
+    Retire(MoveId),
+    /// Bytes that the store still held land.
+    Land(MoveId),
+    /// The next object of delete work is deleted.
+    Delete(u16, DeleteEnd),
+    /// A delete that nobody waits for any more takes effect.
+    LandDelete(Generation, ObjectId),
+    /// Delete work is forgotten by who had it.
+    DropWork(u16),
+    /// The store loses an object.
+    Vanish(Generation, ObjectId),
+    /// An object that the store had lost is back.
+    Return(Generation, ObjectId),
+    /// An object's bytes are damaged.
+    Damage(Generation, ObjectId),
+    /// The store restarts: whatever was under way failed.
+    RestartStore,
+    /// The store is listed, and the coordinator asked about every key.
+    Audit,
+    /// A stray is deleted.
+    Sweep(Generation, ObjectId),
+    /// Somebody asks why a checkpoint is still here; without a generation, how much there is.
+    Look(Generation),
+}
+
+impl fmt::Display for JobId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.process, self.number)
+    }
+}

@@ -1,0 +1,204 @@
+//! The coordinator and its disk: a real engine, and what would be left of it after a crash.
+//!
+//! The disk is the state that its records give, followed one by one by the core's own replay, and
+//! one frame that is written and not yet synced. A crash keeps any number of that frame's bytes.
+
+use core::hash::{Hash, Hasher};
+
+use pinfold_core::catalog::{Catalog, Event};
+use pinfold_core::engine::{Batch, Config, Engine};
+use pinfold_core::journal::record::{Frame, scan};
+use pinfold_core::journal::snapshot;
+use pinfold_core::policy::Genesis;
+use pinfold_core::replay::{Replay, decode_event};
+
+/// What a disk holds for certain.
+#[derive(Clone, Debug)]
+pub struct Disk {
+    /// The state after all of its records.
+    pub catalog: Catalog,
+    /// How many records.
+    pub position: u64,
+}
+
+/// The coordinator. See the [module](self).
+#[derive(Debug)]
+pub struct Coordinator {
+    /// The engine; none while the coordinator is down.
+    pub engine: Option<Engine>,
+    /// A frame that is written and not yet synced.
+    pub batch: Option<Batch>,
+    /// The disk.
+    pub disk: Disk,
+}
+
+/// The core refused what it had written itself.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the journal cannot be read again: {0}")]
+pub struct Unreadable(pub String);
+
+impl Coordinator {
+    /// The coordinator of a new job, whose genesis is synced.
+    ///
+    /// # Errors
+    /// [`Unreadable`] names the field of the genesis that cannot be used.
+    pub fn new(genesis: &Genesis) -> Result<Self, Unreadable> {
+        let unreadable = |error: &dyn core::fmt::Display| Unreadable(error.to_string());
+        let mut engine = Engine::create(Config::default(), genesis.clone())
+            .map_err(|error| unreadable(&error))?;
+        let catalog = Catalog::new(genesis.clone()).map_err(|error| unreadable(&error))?;
+        if let Some(batch) = engine.take_batch() {
+            engine.commit(batch);
+        }
+        Ok(Self { engine: Some(engine), batch: None, disk: Disk { catalog, position: 1 } })
+    }
+
+    /// True when something was decided that is neither written nor synced.
+    #[must_use]
+    pub fn is_dirty(&self) -> bool {
+        self.batch.is_none()
+            && self.engine.as_ref().is_some_and(|engine| !engine.is_poisoned() && !engine.is_idle())
+    }
+
+    /// The engine has been asked nothing that is not on disk.
+    #[must_use]
+    pub fn is_at_rest(&self) -> bool {
+        self.batch.is_none() && self.engine.as_ref().is_some_and(Engine::is_idle)
+    }
+
+    /// Begins to write.
+    pub fn write(&mut self) {
+        if let Some(engine) = &mut self.engine {
+            self.batch = engine.take_batch();
+        }
+    }
+
+    /// The written frame is synced; gives its records.
+    ///
+    /// # Errors
+    /// [`Unreadable`] when the core cannot read its own frame.
+    pub fn commit(&mut self) -> Result<Vec<Event>, Unreadable> {
+        let (Some(engine), Some(batch)) = (&mut self.engine, self.batch.take()) else {
+            return Ok(Vec::new());
+        };
+        let epoch = self.disk.catalog.job().epoch;
+        let frame =
+            Frame::decode(&epoch, batch.bytes()).map_err(|error| Unreadable(error.to_string()))?;
+        let events = self.disk.follow(&frame)?;
+        engine.commit(batch);
+        Ok(events)
+    }
+
+    /// The sync fails, and so many bytes of the frame are on disk; gives their records.
+    ///
+    /// # Errors
+    /// [`Unreadable`] when the core cannot read what is left.
+    pub fn fail(&mut self, kept_bytes: u32) -> Result<Vec<Event>, Unreadable> {
+        let (Some(engine), Some(batch)) = (&mut self.engine, self.batch.take()) else {
+            return Ok(Vec::new());
+        };
+        let events = self.disk.keep(batch.bytes(), kept_bytes)?;
+        engine.fail(batch);
+        Ok(events)
+    }
+
+    /// The coordinator dies, and so many bytes of the frame are on disk; gives their records.
+    ///
+    /// # Errors
+    /// [`Unreadable`] when the core cannot read what is left.
+    pub fn crash(&mut self, kept_bytes: u32) -> Result<Vec<Event>, Unreadable> {
+        self.engine = None;
+        match self.batch.take() {
+            Some(batch) => self.disk.keep(batch.bytes(), kept_bytes),
+            None => Ok(Vec::new()),
+        }
+    }
+
+    /// The coordinator comes back.
+    ///
+    /// # Errors
+    /// [`Unreadable`] when the core does not take its own records.
+    pub fn restart(&mut self) -> Result<(), Unreadable> {
+        let Disk { catalog, position } = self.disk.clone();
+        let replay = Replay::from_snapshot(catalog, position);
+        let engine = Engine::resume(Config::default(), replay);
+        self.engine = Some(engine.map_err(|error| Unreadable(error.to_string()))?);
+        Ok(())
+    }
+}
+
+impl Disk {
+    /// Follows the records of a frame that is whole.
+    fn follow(&mut self, frame: &Frame<'_>) -> Result<Vec<Event>, Unreadable> {
+        let mut events = Vec::new();
+        for (position, record) in frame.records() {
+            let event =
+                decode_event(record, position).map_err(|error| Unreadable(error.to_string()))?;
+            if position != self.position || !self.catalog.fits(&event) {
+                return Err(Unreadable(format!("record {position} does not fit: {event:?}")));
+            }
+            self.catalog.apply(&event);
+            self.position += 1;
+            events.push(event);
+        }
+        Ok(events)
+    }
+
+    /// Keeps the first bytes of a frame, as a crash leaves them.
+    fn keep(&mut self, frame: &[u8], kept_bytes: u32) -> Result<Vec<Event>, Unreadable> {
+        let epoch = self.catalog.job().epoch;
+        let kept = frame.get(..kept_bytes as usize).unwrap_or(frame);
+        let found = scan(&epoch, self.position, kept).map_err(|damage| {
+            Unreadable(format!("a torn frame is taken for damage: {damage:?}"))
+        })?;
+        let mut events = Vec::new();
+        for frame in found.frames() {
+            events.extend(self.follow(&frame)?);
+        }
+        Ok(events)
+    }
+
+    /// Replaces the records by their snapshot.
+    ///
+    /// # Errors
+    /// [`Unreadable`] when the core cannot read its own snapshot.
+    pub fn compact(&mut self) -> Result<(), Unreadable> {
+        let bytes = snapshot::encode(&self.catalog, self.position);
+        let (catalog, position) =
+            snapshot::decode(&bytes).map_err(|error| Unreadable(error.to_string()))?;
+        *self = Self { catalog, position };
+        Ok(())
+    }
+}
+
+impl Clone for Coordinator {
+    fn clone(&self) -> Self {
+        let twin = self.engine.as_ref().map(|engine| engine.twin(self.batch.as_ref()));
+        let (engine, batch) = match twin {
+            Some((engine, batch)) => (Some(engine), batch),
+            None => (None, None),
+        };
+        Self { engine, batch, disk: self.disk.clone() }
+    }
+}
+
+impl PartialEq for Coordinator {
+    fn eq(&self, other: &Self) -> bool {
+        let bytes = |it: &Self| it.batch.as_ref().map(|batch| batch.bytes().to_vec());
+        self.engine == other.engine
+            && bytes(self) == bytes(other)
+            && self.disk.position == other.disk.position
+            && self.disk.catalog.snapshot() == other.disk.catalog.snapshot()
+    }
+}
+
+impl Eq for Coordinator {}
+
+impl Hash for Coordinator {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.engine.hash(state);
+        self.batch.as_ref().map(Batch::bytes).hash(state);
+        self.disk.position.hash(state);
+        self.disk.catalog.snapshot().hash(state);
+    }
+}

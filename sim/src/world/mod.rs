@@ -1,0 +1,360 @@
+//! The World: a coordinator, processes, a network, a disk and a store, and every choice among what
+//! can happen next.
+//!
+//! It protects nothing and judges nothing. It makes a choice come true with the real engine and the
+//! real transfers, and tells what could be seen of it. Whatever it holds is a value: two Worlds in
+//! the same state are equal, and the same choices lead from one to the other on every machine.
+
+mod acts;
+pub mod choice;
+pub mod coordinator;
+pub mod job;
+mod kind;
+pub mod network;
+mod offers;
+pub mod process;
+mod rules;
+pub mod setup;
+mod storing;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use pinfold_core::catalog::{Event, Role, Verdict};
+use pinfold_core::engine::{Effect, Input, Output, Query, Reply, Request, Ticket};
+use pinfold_core::id::{CheckpointId, Generation, Id, ObjectId, OwnerId};
+use pinfold_core::outcome::TurnKey;
+
+use self::choice::{About, Choice};
+use self::coordinator::{Coordinator, Unreadable};
+use self::network::{Asks, Lane, Says};
+use self::process::Process;
+use self::setup::{Library, Setup};
+use crate::seen::Seen;
+use crate::store::{Content, Store, StoreKey, Work};
+
+pub use kind::{Group, Kind};
+
+/// What the coordinator was asked by somebody else than a process.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Waiting {
+    /// A process' message.
+    Message(About),
+    /// A listing.
+    Audit(Vec<StoreKey>),
+    /// A look.
+    Look,
+}
+
+/// The World. See the [module](self).
+#[derive(Clone, Debug)]
+pub struct World {
+    /// Its size and rules.
+    pub setup: Arc<Setup>,
+    library: Arc<Library>,
+    /// The coordinator and its disk.
+    pub coordinator: Coordinator,
+    /// Workers first, then operators.
+    pub processes: Vec<Process>,
+    /// Messages to the coordinator.
+    pub requests: Lane<Asks>,
+    /// Answers to the processes.
+    pub answers: Lane<Says>,
+    /// The store.
+    pub store: Store,
+    /// Which process and life each incarnation on disk is.
+    lives: BTreeMap<u64, (u8, u16)>,
+    /// What waits for a reply, in the order in which it was asked.
+    waiting: Vec<(Ticket, Waiting)>,
+    tickets: u64,
+    attempts: u16,
+    started: u32,
+    works: u16,
+}
+
+/// The turn of a conversation, by their numbers.
+#[must_use]
+pub fn turn_key(conversation: u8, turn: u8) -> TurnKey {
+    TurnKey {
+        conversation: Id::of_name(&format!("C{}", u16::from(conversation) + 1)),
+        turn: Id::of_name(&format!("T{}", u16::from(turn) + 1)),
+    }
+}
+
+impl World {
+    /// A World in which nobody has registered yet, and the store holds only what is not ours.
+    ///
+    /// # Errors
+    /// [`Unreadable`] names the field of the setup that no job can have.
+    pub fn new(setup: Arc<Setup>) -> Result<Self, Unreadable> {
+        let process = |index: u8| {
+            let role = if setup.is_operator(index) { Role::Operator } else { Role::Worker };
+            Process::new(setup.owner(index), role)
+        };
+        let foreign = StoreKey::Foreign(0);
+        let store = Store {
+            objects: BTreeMap::from([(foreign, Content::Of(foreign))]),
+            ..Store::default()
+        };
+        Ok(Self {
+            library: Library::of(&setup),
+            coordinator: Coordinator::new(&setup.genesis())?,
+            processes: (0..setup.processes()).map(process).collect(),
+            requests: Lane::default(),
+            answers: Lane::default(),
+            store,
+            lives: BTreeMap::new(),
+            waiting: Vec::new(),
+            tickets: 0,
+            attempts: 0,
+            started: 0,
+            works: 0,
+            setup,
+        })
+    }
+
+    fn owner(&self, process: u8) -> OwnerId {
+        self.processes[usize::from(process)].owner
+    }
+
+    /// Makes a choice come true, and tells what could be seen of it. False, and nothing happened,
+    /// when it is no choice here.
+    ///
+    /// # Errors
+    /// [`Unreadable`] when the core cannot read what it wrote itself.
+    pub fn step(&mut self, choice: Choice, seen: &mut Vec<Seen>) -> Result<bool, Unreadable> {
+        if !self.allows(choice) {
+            return Ok(false);
+        }
+        match choice {
+            Choice::Register(process) => self.register(process),
+            Choice::Die(process) => self.die(process, seen),
+            Choice::Save { .. } | Choice::Load { .. } => self.begin(choice, seen),
+            Choice::Agree(attempt) => self.agree(attempt, seen),
+            Choice::GiveUp(_) | Choice::Proceed(_) | Choice::Cancel(_) => {
+                self.host_decides(choice, seen);
+            }
+            Choice::Publish(job, publishes) => self.publish(job, publishes),
+            Choice::Tell(process, act) => self.tell(process, act, seen),
+            Choice::Resend(about) | Choice::SendList(about) => self.resend(about),
+            Choice::Deliver(_)
+            | Choice::Duplicate(_)
+            | Choice::Misaddress(_)
+            | Choice::Lose(_)
+            | Choice::Answer(_)
+            | Choice::DuplicateAnswer(_)
+            | Choice::LoseAnswer(_) => self.carry(choice, seen),
+            Choice::FollowUp
+            | Choice::Sync
+            | Choice::Write
+            | Choice::Commit
+            | Choice::FailSync(_)
+            | Choice::Crash(_)
+            | Choice::Restart
+            | Choice::Compact => self.coordinate(choice, seen)?,
+            Choice::Put(id, end) => self.end_put(id, end, seen),
+            Choice::Get(id, end) => self.end_get(id, end, seen),
+            Choice::Check(id, known) => self.end_check(id, known, seen),
+            Choice::Retire(id) => self.retire(id, seen),
+            Choice::Land(id) => self.land_late(id, seen),
+            Choice::Delete(work, end) => self.delete(work, end, seen),
+            Choice::LandDelete(generation, object) => self.land_delete((generation, object), seen),
+            Choice::DropWork(number) => self.store.work.retain(|work| work.number != number),
+            Choice::Vanish(generation, object) => self.vanish((generation, object), seen),
+            Choice::Return(generation, object) => self.come_back((generation, object), seen),
+            Choice::Damage(generation, object) => self.damage((generation, object), seen),
+            Choice::RestartStore => self.restart_store(seen),
+            Choice::Audit => self.audit(seen),
+            Choice::Sweep(generation, object) => self.sweep((generation, object), seen),
+            Choice::Look(generation) => self.look(generation, seen),
+        }
+        self.let_out(seen);
+        Ok(true)
+    }
+
+    /// What becomes of a message.
+    fn carry(&mut self, choice: Choice, seen: &mut Vec<Seen>) {
+        match choice {
+            Choice::Deliver(about) => {
+                if let Some(asks) = self.requests.take(about) {
+                    self.submit_message(about, asks, false, seen);
+                }
+            }
+            Choice::Duplicate(about) | Choice::Misaddress(about) => {
+                if let Some(asks) = self.requests.peek(about) {
+                    let astray = matches!(choice, Choice::Misaddress(_));
+                    self.submit_message(about, asks, astray, seen);
+                }
+            }
+            Choice::Lose(about) => drop(self.requests.take(about)),
+            Choice::Answer(about) => {
+                if let Some(says) = self.answers.take(about) {
+                    self.hear(about, says, seen);
+                }
+            }
+            Choice::DuplicateAnswer(about) => {
+                if let Some(says) = self.answers.peek(about) {
+                    self.hear(about, says, seen);
+                }
+            }
+            Choice::LoseAnswer(about) => drop(self.answers.take(about)),
+            _ => {}
+        }
+    }
+
+    /// What becomes of the coordinator and its disk.
+    fn coordinate(&mut self, choice: Choice, seen: &mut Vec<Seen>) -> Result<(), Unreadable> {
+        match choice {
+            Choice::FollowUp => {
+                if let Some(engine) = &mut self.coordinator.engine {
+                    engine.follow_up();
+                    seen.push(Seen::Idled);
+                }
+            }
+            Choice::Sync => {
+                self.coordinator.write();
+                let events = self.coordinator.commit()?;
+                self.synced(events, seen);
+            }
+            Choice::Write => self.coordinator.write(),
+            Choice::Commit => {
+                let events = self.coordinator.commit()?;
+                self.synced(events, seen);
+            }
+            Choice::FailSync(kept_bytes) => {
+                let events = self.coordinator.fail(kept_bytes)?;
+                self.synced(events, seen);
+            }
+            Choice::Crash(kept_bytes) => {
+                let events = self.coordinator.crash(kept_bytes)?;
+                self.synced(events, seen);
+                self.waiting.clear();
+                seen.push(Seen::Crashed);
+            }
+            Choice::Restart => {
+                self.coordinator.restart()?;
+                seen.push(Seen::Recovered);
+            }
+            Choice::Compact => self.coordinator.disk.compact()?,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn synced(&mut self, events: Vec<Event>, seen: &mut Vec<Seen>) {
+        for event in &events {
+            if let Event::Registered { owner, start, incarnation, .. } = event {
+                let is_it = |process: &u8| self.owner(*process) == *owner;
+                let low = u16::from_be_bytes([start.as_bytes()[14], start.as_bytes()[15]]);
+                if let Some(process) = (0..self.setup.processes()).find(is_it) {
+                    self.lives.insert(incarnation.0, (process, low));
+                }
+            }
+        }
+        if !events.is_empty() {
+            seen.push(Seen::Synced { events });
+        }
+    }
+
+    fn submit_message(&mut self, about: About, asks: Asks, astray: bool, seen: &mut Vec<Seen>) {
+        let request = match asks {
+            Asks::Register(register) => Request::Register(register),
+            Asks::Command(op, command) => Request::Command(op, command),
+            Asks::List(commands) => Request::List(commands.into()),
+        };
+        self.submit(Waiting::Message(about), request, astray, seen);
+    }
+
+    fn submit(&mut self, waits: Waiting, request: Request, astray: bool, seen: &mut Vec<Seen>) {
+        let Some(engine) = &mut self.coordinator.engine else { return };
+        let epoch = if astray { Id::of_name("e0") } else { engine.catalog().job().epoch };
+        self.tickets += 1;
+        let ticket = Ticket(self.tickets);
+        let input = Input { ticket, epoch, request };
+        seen.push(Seen::Submitted { ticket, input: input.clone() });
+        self.waiting.push((ticket, waits));
+        engine.submit(input);
+    }
+
+    /// Whatever may leave the coordinator leaves at once.
+    fn let_out(&mut self, seen: &mut Vec<Seen>) {
+        while let Some(output) = self.coordinator.engine.as_mut().and_then(|it| it.poll_output()) {
+            match output {
+                Output::Effect(effect) => {
+                    let Effect::Delete { by, checkpoint, objects } = effect.clone();
+                    seen.push(Seen::HandedOut { effect });
+                    self.works = self.works.wrapping_add(1);
+                    let (number, outcomes) = (self.works, Vec::new());
+                    self.store.work.push(Work { number, by, checkpoint, objects, outcomes });
+                }
+                Output::Reply(ticket, reply) => {
+                    seen.push(Seen::Replied { ticket, reply: reply.clone() });
+                    self.replied(ticket, reply);
+                }
+            }
+        }
+    }
+
+    fn replied(&mut self, ticket: Ticket, reply: Reply) {
+        let Some(place) = self.waiting.iter().position(|(other, _)| *other == ticket) else {
+            return;
+        };
+        match (self.waiting.remove(place).1, reply) {
+            (Waiting::Message(about), Reply::Command(answer)) => {
+                self.answers.send(about, Says::One(answer));
+            }
+            (Waiting::Message(about), Reply::List(answers)) => {
+                let mut answers = answers.into_iter();
+                let two = [answers.next().flatten(), answers.next().flatten()];
+                self.answers.send(about, Says::Each(two));
+            }
+            (Waiting::Message(about), Reply::Poisoned) => self.answers.send(about, Says::Poisoned),
+            (Waiting::Audit(keys), Reply::Audit(verdicts)) => {
+                for (key, verdict) in keys.into_iter().zip(verdicts) {
+                    if let (StoreKey::Private(checkpoint, object), Verdict::Stray) = (key, verdict)
+                    {
+                        self.store.strays.insert((checkpoint, object));
+                    }
+                }
+            }
+            (Waiting::Message(_) | Waiting::Audit(_) | Waiting::Look, _) => {}
+        }
+    }
+
+    /// The store is listed, and the coordinator is asked what each key is to it.
+    fn audit(&mut self, seen: &mut Vec<Seen>) {
+        let keys: Vec<StoreKey> = self.store.objects.keys().copied().collect();
+        let texts = keys.iter().map(|key| self.key_text(*key)).collect();
+        seen.push(Seen::Listed { ticket: Ticket(self.tickets + 1), keys: keys.clone() });
+        self.submit(Waiting::Audit(keys), Request::Query(Query::Audit(texts)), false, seen);
+    }
+
+    /// A key as a listing shows it.
+    fn key_text(&self, key: StoreKey) -> String {
+        let job = self.coordinator.disk.catalog.job();
+        match key {
+            StoreKey::Private(checkpoint, object) => {
+                let (namespace, epoch) = (job.namespace.clone(), job.epoch);
+                pinfold_core::id::Key { namespace, epoch, checkpoint, object }.to_string()
+            }
+            StoreKey::Shared(name) => name.key(&job.namespace, &job.epoch),
+            StoreKey::Foreign(number) => format!("elsewhere/{number}"),
+        }
+    }
+
+    fn look(&mut self, generation: Generation, seen: &mut Vec<Seen>) {
+        let query = match self.checkpoint(generation) {
+            Some(checkpoint) => Query::Blockers(checkpoint),
+            None => Query::Gauges,
+        };
+        self.submit(Waiting::Look, Request::Query(query), false, seen);
+    }
+
+    /// The private objects that the store holds.
+    pub fn private_objects(&self) -> impl Iterator<Item = (CheckpointId, ObjectId)> + '_ {
+        self.store.objects.keys().filter_map(|key| match key {
+            StoreKey::Private(checkpoint, object) => Some((*checkpoint, *object)),
+            StoreKey::Shared(_) | StoreKey::Foreign(_) => None,
+        })
+    }
+}

@@ -1,0 +1,256 @@
+//! Which choices there are: what must be true of a World for a choice to be one.
+
+use pinfold_core::outcome::Evidence;
+
+use super::World;
+use super::choice::{About, Act, Choice, DeleteEnd, JobId, Lands, PinName, Publishes, PutEnd};
+use super::job::{Doing, Stands};
+use crate::seen::{MoveId, Way};
+use crate::store::StoreKey;
+
+/// No process lives oftener than this.
+const MOST_LIVES: u16 = 1000;
+
+impl World {
+    /// True when this can happen now.
+    #[must_use]
+    pub fn allows(&self, choice: Choice) -> bool {
+        match choice {
+            Choice::Register(process) => {
+                self.is_process(process)
+                    && self.processes[usize::from(process)].incarnation.is_none()
+            }
+            Choice::Die(process) => {
+                self.is_process(process) && self.processes[usize::from(process)].life < MOST_LIVES
+            }
+            Choice::Save { .. } | Choice::Load { .. } => self.allows_transfer(choice),
+            Choice::Agree(attempt) => self.agreement(attempt).is_some(),
+            Choice::GiveUp(job) => self.stands(job, |stands| matches!(stands, Stands::Agree(_))),
+            Choice::Proceed(job) => self.stands(job, |stands| stands == Stands::Wait),
+            Choice::Cancel(job) => self.stands(job, |_| true),
+            Choice::Publish(job, publishes) => self.allows_publication(job, publishes),
+            Choice::Tell(process, act) => {
+                self.is_process(process)
+                    && self.processes[usize::from(process)].incarnation.is_some()
+                    && self.processes[usize::from(process)].queued.is_empty()
+                    && self.allows_act(process, act)
+            }
+            Choice::Resend(about) => self.is_unanswered(about) && !self.requests.has(about),
+            Choice::SendList(about) => {
+                matches!(about, About::List { .. }) && self.is_unanswered(about)
+            }
+            Choice::Deliver(about) | Choice::Duplicate(about) | Choice::Misaddress(about) => {
+                self.coordinator.engine.is_some() && self.requests.has(about)
+            }
+            Choice::Lose(about) => self.requests.has(about),
+            Choice::Answer(about) | Choice::DuplicateAnswer(about) | Choice::LoseAnswer(about) => {
+                self.answers.has(about)
+            }
+            Choice::FollowUp
+            | Choice::Sync
+            | Choice::Write
+            | Choice::Commit
+            | Choice::FailSync(_)
+            | Choice::Crash(_)
+            | Choice::Restart
+            | Choice::Compact => self.allows_coordinator(choice),
+            Choice::Put(..)
+            | Choice::Get(..)
+            | Choice::Check(..)
+            | Choice::Retire(_)
+            | Choice::Land(_)
+            | Choice::Delete(..)
+            | Choice::LandDelete(..)
+            | Choice::DropWork(_)
+            | Choice::Vanish(..)
+            | Choice::Return(..)
+            | Choice::Damage(..)
+            | Choice::RestartStore
+            | Choice::Sweep(..) => self.allows_store(choice),
+            Choice::Audit | Choice::Look(_) => self.coordinator.engine.is_some(),
+        }
+    }
+
+    fn is_process(&self, process: u8) -> bool {
+        process < self.setup.processes()
+    }
+
+    fn stands(&self, job: JobId, at: impl Fn(Stands) -> bool) -> bool {
+        let process = self.processes.get(usize::from(job.process));
+        process.and_then(|process| process.job(job.number)).is_some_and(|job| at(job.stands))
+    }
+
+    fn allows_transfer(&self, choice: Choice) -> bool {
+        let (Choice::Save { process, .. } | Choice::Load { process, .. }) = choice else {
+            return false;
+        };
+        let Some(it) = self.processes.get(usize::from(process)) else { return false };
+        let is_ready = it.incarnation.is_some()
+            && it.jobs.len() < usize::from(self.setup.transfers)
+            && self.started < self.setup.starts
+            && !self.setup.is_operator(process);
+        let fits = match choice {
+            Choice::Save { endpoint, geometry, attempt, shards, publishes, .. } => {
+                let all = (1_u8 << self.setup.shards) - 1;
+                let another_rank = |job: &super::job::Job| matches!(job.doing, Doing::Saves { attempt: other, .. } if other == attempt);
+                endpoint < self.setup.endpoints
+                    && geometry < 2
+                    && (1..=self.attempts + 1).contains(&attempt)
+                    && shards > 0
+                    && shards <= all
+                    && self.is_publication(publishes)
+                    && !it.jobs.iter().any(another_rank)
+            }
+            Choice::Load { endpoints, limit, .. } => {
+                endpoints > 0
+                    && u16::from(endpoints) < 1 << self.setup.endpoints
+                    && (1..=8).contains(&limit)
+            }
+            _ => false,
+        };
+        is_ready && fits
+    }
+
+    fn is_publication(&self, publishes: Publishes) -> bool {
+        match publishes {
+            Publishes::Nothing | Publishes::Unscoped => true,
+            Publishes::Turn(conversation, turn) => {
+                conversation < self.setup.conversations && turn < self.setup.turns
+            }
+        }
+    }
+
+    fn allows_publication(&self, job: JobId, publishes: Publishes) -> bool {
+        let process = self.processes.get(usize::from(job.process));
+        let found = process.and_then(|process| process.job(job.number));
+        found.is_some_and(|job| job.pin().is_some())
+            && process.is_some_and(|process| process.queued.is_empty())
+            && publishes != Publishes::Nothing
+            && self.is_publication(publishes)
+    }
+
+    fn allows_act(&self, process: u8, act: Act) -> bool {
+        let is_operator = self.setup.is_operator(process);
+        let has_pin = |name: PinName| {
+            self.is_process(name.process)
+                && self.coordinator.disk.catalog.has_pin(self.pin_id(name))
+        };
+        match act {
+            Act::Doubt(pin, _) => has_pin(pin),
+            Act::Collect(limit) => limit > 0,
+            Act::Report(number) => {
+                let work = self.store.work.iter().find(|work| work.number == number);
+                work.is_some_and(|work| !work.outcomes.is_empty())
+            }
+            Act::Settle(pin, evidence) => {
+                // Nobody but the worker itself claims a success.
+                is_operator && has_pin(pin) && evidence != Evidence::QuiescedSuccess
+            }
+            Act::Release(pin) => is_operator && has_pin(pin),
+            Act::Configure(which) => is_operator && which < 2,
+            Act::Forget(conversation) => is_operator && conversation < self.setup.conversations,
+            Act::Drop(generation) | Act::Lost(generation) => {
+                is_operator && self.checkpoint(generation).is_some()
+            }
+            Act::Fence(other, incarnation) => {
+                let known = self.lives.get(&incarnation);
+                is_operator && known.is_some_and(|life| life.0 == other)
+            }
+            Act::Retire(other) => is_operator && self.is_process(other),
+            Act::Malformed => true,
+            Act::Conflict => self.processes[usize::from(process)].next > 1,
+        }
+    }
+
+    fn is_unanswered(&self, about: About) -> bool {
+        let Some(process) = self.processes.get(usize::from(about.process())) else { return false };
+        let waits = |sequence| process.asked.iter().any(|asked| asked.op.sequence == sequence);
+        process.life == about.life()
+            && match about {
+                About::Register { .. } => false,
+                About::Command { sequence, .. } => waits(sequence),
+                About::List { sequences: [first, second], .. } => {
+                    first < second && waits(first) && waits(second)
+                }
+            }
+    }
+
+    fn allows_coordinator(&self, choice: Choice) -> bool {
+        let it = &self.coordinator;
+        match choice {
+            Choice::FollowUp => it.engine.as_ref().is_some_and(|engine| {
+                !engine.is_poisoned() && engine.catalog().next_follow_up().is_some()
+            }),
+            Choice::Sync | Choice::Write => it.is_dirty(),
+            Choice::Commit | Choice::FailSync(_) => it.batch.is_some() && it.engine.is_some(),
+            Choice::Crash(kept_bytes) => {
+                let most = it.batch.as_ref().map_or(0, |batch| batch.bytes().len());
+                it.engine.is_some() && kept_bytes as usize <= most
+            }
+            Choice::Restart => it.engine.is_none(),
+            _ => true,
+        }
+    }
+
+    fn allows_store(&self, choice: Choice) -> bool {
+        let store = &self.store;
+        let open = |id: MoveId, way: Way| {
+            let found = store.place_of(id).map(|place| store.moves[place]);
+            found.is_some_and(|it| it.way == way && !it.answered)
+        };
+        match choice {
+            Choice::Put(id, end) => open(id, Way::Put) && self.allows_put(id, end),
+            Choice::Get(id, _) => open(id, Way::Get),
+            Choice::Check(id, _) => store.checks.iter().any(|check| check.id == id),
+            Choice::Retire(id) => {
+                let found = store.place_of(id).map(|place| store.moves[place]);
+                found.is_some_and(|it| it.answered && it.exposed)
+            }
+            Choice::Land(id) => store.place_of(id).is_some_and(|place| store.moves[place].lands),
+            Choice::Delete(number, end) => self.allows_delete(number, end),
+            Choice::LandDelete(generation, object) => store
+                .late_deletes
+                .iter()
+                .any(|(id, other)| id.generation == generation && *other == object),
+            Choice::DropWork(number) => store.work.iter().any(|work| work.number == number),
+            Choice::Vanish(generation, object) | Choice::Damage(generation, object) => self
+                .key_at((generation, object))
+                .is_some_and(|key| store.objects.contains_key(&key)),
+            Choice::Return(generation, object) => self
+                .key_at((generation, object))
+                .is_some_and(|key| store.vanished.contains_key(&key)),
+            Choice::RestartStore => !store.moves.is_empty() || !store.late_deletes.is_empty(),
+            Choice::Sweep(generation, object) => store
+                .strays
+                .iter()
+                .any(|(id, other)| id.generation == generation && *other == object),
+            _ => false,
+        }
+    }
+
+    /// A store may lie about a private object, which a load will find; a page has no trailer.
+    fn allows_put(&self, id: MoveId, end: PutEnd) -> bool {
+        let found = self.store.place_of(id).map(|place| self.store.moves[place].key);
+        let is_private = matches!(found, Some(StoreKey::Private(..)));
+        match end {
+            PutEnd::OkAbsent | PutEnd::OkGarbage => is_private,
+            PutEnd::Ok | PutEnd::OkUnretired | PutEnd::NotStarted | PutEnd::Failed { .. } => true,
+        }
+    }
+
+    /// A leased object is not deleted.
+    fn allows_delete(&self, number: u16, end: DeleteEnd) -> bool {
+        let work = self.store.work.iter().find(|work| work.number == number);
+        let next = work.and_then(|work| {
+            let object = work.objects.get(work.outcomes.len())?;
+            Some(StoreKey::Private(work.checkpoint, *object))
+        });
+        let Some(key) = next else { return false };
+        match end {
+            DeleteEnd::Gone | DeleteEnd::Unknown(Lands::Now | Lands::Later) => {
+                !self.store.is_leased(key)
+            }
+            DeleteEnd::Refused | DeleteEnd::Probed | DeleteEnd::Unknown(Lands::Never) => true,
+        }
+    }
+}

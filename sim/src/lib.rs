@@ -5,7 +5,10 @@
 //! replays them. Judges look on: the oracle from outside, the naive spec in lock-step.
 #![forbid(unsafe_code)]
 
+pub mod draws;
+pub mod schedule;
 pub mod seen;
 pub mod store;
+pub mod swarm;
 pub mod violation;
 pub mod world;

@@ -38,6 +38,10 @@ pub enum Doing {
         attempt: u16,
         /// The shards.
         shards: u8,
+        /// The position.
+        endpoint: u8,
+        /// Its geometry.
+        geometry: u8,
     },
     /// It loads every shard.
     Loads,
@@ -96,7 +100,11 @@ impl World {
                     publication: self.publication(publishes),
                     has_peers: shards != all,
                 };
-                (process, Transfer::save(request), Doing::Saves { attempt, shards })
+                (
+                    process,
+                    Transfer::save(request),
+                    Doing::Saves { attempt, shards, endpoint, geometry },
+                )
             }
             Choice::Load { process, endpoints, limit } => {
                 let from_the_longest = (0..self.setup.endpoints).rev();
@@ -207,7 +215,7 @@ impl World {
     pub(super) fn agreement(&self, attempt: u16) -> Option<(Vec<JobId>, bool)> {
         let (mut standing, mut covered, mut checkpoints) = (Vec::new(), 0, Vec::new());
         for job in self.processes.iter().flat_map(|process| &process.jobs) {
-            let Doing::Saves { attempt: other, shards } = job.doing else { continue };
+            let Doing::Saves { attempt: other, shards, .. } = job.doing else { continue };
             if other != attempt {
                 continue;
             }

@@ -216,6 +216,16 @@ impl Kind {
         ROWS.iter().map(|row| row.0)
     }
 
+    /// What goes on.
+    pub fn ordinary() -> impl Iterator<Item = Self> + Clone {
+        ROWS[..Self::Crash.place()].iter().map(|row| row.0)
+    }
+
+    /// What goes wrong.
+    pub fn faults() -> impl Iterator<Item = Self> + Clone {
+        ROWS[Self::Crash.place()..].iter().map(|row| row.0)
+    }
+
     /// Its place in the order of all.
     #[must_use]
     pub const fn place(self) -> usize {

@@ -27,6 +27,7 @@ use pinfold_core::outcome::TurnKey;
 
 use self::choice::{About, Choice};
 use self::coordinator::{Coordinator, Unreadable};
+use self::job::Doing;
 use self::network::{Asks, Lane, Says};
 use self::process::Process;
 use self::setup::{Library, Setup};
@@ -348,6 +349,28 @@ impl World {
             None => Query::Gauges,
         };
         self.submit(Waiting::Look, Request::Query(query), false, seen);
+    }
+
+    /// The highest attempt that anybody began.
+    #[must_use]
+    pub const fn attempts(&self) -> u16 {
+        self.attempts
+    }
+
+    /// Attempts of which some shard has no rank: attempt, position, geometry and those shards.
+    #[must_use]
+    pub fn open_attempts(&self) -> Vec<(u16, u8, u8, u8)> {
+        let mut found: Vec<(u16, u8, u8, u8)> = Vec::new();
+        let all = (1_u8 << self.setup.shards) - 1;
+        for job in self.processes.iter().flat_map(|process| &process.jobs) {
+            let Doing::Saves { attempt, shards, endpoint, geometry } = job.doing else { continue };
+            match found.iter_mut().find(|row| row.0 == attempt) {
+                Some(row) => row.3 &= !shards,
+                None => found.push((attempt, endpoint, geometry, all & !shards)),
+            }
+        }
+        found.retain(|row| row.3 > 0);
+        found
     }
 
     /// The private objects that the store holds.

@@ -1,0 +1,226 @@
+//! What a seed is about: how large its World is, what may go wrong in it, and how often.
+//!
+//! Drawing every step from everything misses most bugs. So each seed first draws which faults exist
+//! at all and how often, and how much there is of everything; many small differences between seeds
+//! find what one large mixture does not.
+
+use pinfold_core::policy::{Limits, Policy, Quarantine};
+
+use crate::draws::{Draws, Stream};
+use crate::world::Kind;
+use crate::world::setup::Setup;
+
+/// How often each kind of choice is taken.
+///
+/// A fault's number is in parts per million of the steps at which it could happen. What goes on has
+/// weights, among each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Mix {
+    weights: [u32; Kind::COUNT],
+}
+
+/// A knob that somebody turned by hand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Knob {
+    /// Of what.
+    pub kind: Kind,
+    /// A fault's parts per million, or a weight.
+    pub value: u32,
+}
+
+/// Why a text is no knob.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BadKnob {
+    /// Not `NAME=VALUE`.
+    #[error("{0:?} is no knob: write it like dup=2% or crash=off")]
+    Form(String),
+    /// No such kind.
+    #[error("there is no fault or step named {0:?}")]
+    Name(String),
+    /// Not a share.
+    #[error("{0:?} is no share: write off, or per cent like 2% or 0.5%; or a weight for a step")]
+    Value(String),
+}
+
+impl Knob {
+    /// Reads `dup=2%`, `crash=off`, or for what is no fault a weight like `save=40`.
+    ///
+    /// # Errors
+    /// [`BadKnob`] says what is wrong with it.
+    pub fn read(text: &str) -> Result<Self, BadKnob> {
+        let (name, value) = text.split_once('=').ok_or_else(|| BadKnob::Form(text.to_string()))?;
+        let kind = Kind::all().find(|kind| kind.name() == name);
+        let kind = kind.ok_or_else(|| BadKnob::Name(name.to_string()))?;
+        let bad = || BadKnob::Value(value.to_string());
+        let value = match value.strip_suffix('%') {
+            _ if value == "off" => 0,
+            Some(share) if kind.is_fault() => parts_per_million(share).ok_or_else(bad)?,
+            Some(_) => return Err(bad()),
+            None if kind.is_fault() => return Err(bad()),
+            None => value.parse().ok().filter(|weight| *weight <= 1000).ok_or_else(bad)?,
+        };
+        Ok(Self { kind, value })
+    }
+}
+
+/// `2` or `0.5` per cent.
+fn parts_per_million(share: &str) -> Option<u32> {
+    let (whole, part) = share.split_once('.').unwrap_or((share, ""));
+    let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    if whole.is_empty() || whole.len() > 3 || part.len() > 4 || !digits(whole) || !digits(part) {
+        return None;
+    }
+    let part: u32 = format!("{part:0<4}").parse().ok()?;
+    let parts = whole.parse::<u32>().ok()? * 10_000 + part;
+    (parts <= 1_000_000).then_some(parts)
+}
+
+impl Mix {
+    /// Every fault off; what goes on, by how often it is needed.
+    #[must_use]
+    pub fn calm() -> Self {
+        let mut weights = [0; Kind::COUNT];
+        for (kind, weight) in CALM {
+            weights[kind.place()] = weight;
+        }
+        Self { weights }
+    }
+
+    /// A kind's number.
+    #[must_use]
+    pub const fn of(&self, kind: Kind) -> u32 {
+        self.weights[kind.place()]
+    }
+
+    /// Turns a knob.
+    pub fn turn(&mut self, knob: Knob) {
+        self.weights[knob.kind.place()] = knob.value;
+    }
+
+    fn draw(draws: &mut Draws) -> Self {
+        let mut mix = Self::calm();
+        for kind in Kind::all() {
+            let weight = &mut mix.weights[kind.place()];
+            if kind.is_fault() {
+                // Half of the faults do not exist; the others are rare, common, or all over.
+                let exists = draws.happens(500_000);
+                let share = draws.pick(&[2_000, 5_000, 10_000, 30_000, 80_000]).unwrap_or(0);
+                *weight = if exists { share } else { 0 };
+            } else {
+                let times = draws.pick(&[1, 2, 2, 3, 6]).unwrap_or(2);
+                *weight = *weight * times / 2;
+            }
+        }
+        // An operator's mistakes are rare, or nothing would ever be held.
+        for kind in [Kind::FalseSettle, Kind::FalseFence, Kind::Die, Kind::FailSync] {
+            mix.weights[kind.place()] /= 4;
+        }
+        mix
+    }
+}
+
+/// What goes on, and how often beside each other.
+const CALM: [(Kind, u32); 33] = [
+    (Kind::Register, 20),
+    (Kind::Save, 12),
+    (Kind::Load, 6),
+    (Kind::Agree, 40),
+    (Kind::Proceed, 6),
+    (Kind::Publish, 2),
+    (Kind::Deliver, 60),
+    (Kind::Answer, 60),
+    (Kind::Resend, 3),
+    (Kind::Sync, 40),
+    (Kind::Write, 6),
+    (Kind::Commit, 40),
+    (Kind::FollowUp, 4),
+    (Kind::Restart, 40),
+    (Kind::Compact, 1),
+    (Kind::PutOk, 50),
+    (Kind::GetAnswered, 40),
+    (Kind::CheckKnown, 60),
+    (Kind::Retire, 20),
+    (Kind::Collect, 4),
+    (Kind::DeleteGone, 30),
+    (Kind::Report, 12),
+    (Kind::Audit, 1),
+    (Kind::Sweep, 4),
+    (Kind::Look, 1),
+    (Kind::Configure, 1),
+    (Kind::Forget, 1),
+    (Kind::Drop, 2),
+    (Kind::ProvenSettle, 2),
+    (Kind::ProvenFence, 4),
+    (Kind::Release, 2),
+    (Kind::Undoubt, 2),
+    (Kind::RetireOwner, 1),
+];
+
+/// Draws what a seed is about.
+#[must_use]
+pub fn draw(seed: u64) -> (Setup, Mix) {
+    let mut draws = Draws::new(seed, Stream::Swarm);
+    (draw_setup(&mut draws), Mix::draw(&mut draws))
+}
+
+fn draw_setup(draws: &mut Draws) -> Setup {
+    let mut small = |from: u32, to: u32| u8::try_from(draws.between(from, to)).unwrap_or(1);
+    let (workers, operators) = (small(1, 3), small(1, 2));
+    let (endpoints, shards) = (small(1, 4), small(1, 2));
+    let (conversations, turns, transfers) = (small(1, 3), small(2, 6), small(1, 2));
+    let policies = [(); 2].map(|()| draw_policy(draws));
+    let limits = draw_limits(draws);
+    Setup {
+        workers,
+        operators,
+        endpoints,
+        shards,
+        conversations,
+        turns,
+        transfers,
+        starts: u32::MAX,
+        policies,
+        limits,
+    }
+}
+
+fn draw_policy(draws: &mut Draws) -> Policy {
+    // A checkpoint has about one to three thousand bytes.
+    let mut budget = |most: u32| {
+        let bounded = draws.happens(300_000);
+        bounded.then(|| u64::from(draws.between(2_000, most)))
+    };
+    let (conversation_bytes, job_bytes) = (budget(8_000), budget(16_000));
+    let quarantine =
+        if draws.happens(300_000) { Quarantine::Endpoint } else { Quarantine::Generation };
+    Policy { turns: draws.between(1, 3), conversation_bytes, job_bytes, quarantine }
+}
+
+/// Mostly far away; in some seeds one or two are so near that they are met.
+fn draw_limits(draws: &mut Draws) -> Limits {
+    let mut limits = Limits { unanswered: draws.between(2, 8), ..Limits::default() };
+    let bytes = |draws: &mut Draws| u64::from(draws.between(2_000, 20_000));
+    for _ in 0..draws.below(4) {
+        match draws.below(18) {
+            0 => limits.owners = draws.between(2, 4),
+            1 => limits.pins_per_owner = draws.between(1, 3),
+            2 => limits.pins = draws.between(1, 5),
+            3 => limits.bytes_pinned = bytes(draws),
+            4 => limits.bytes_unscoped = bytes(draws) / 2,
+            5 => limits.bytes_in_doubt = draws.between(0, 2_000).into(),
+            6 => limits.bytes_quarantined = draws.between(0, 2_000).into(),
+            7 => limits.shards = 1,
+            8 => limits.objects_per_shard = draws.between(1, 3),
+            9 => limits.objects_per_checkpoint = draws.between(2, 6),
+            10 => limits.generations_per_endpoint = draws.between(1, 3),
+            11 => limits.references_per_turn = draws.between(1, 2),
+            12 => limits.candidates = draws.between(1, 2),
+            13 => limits.answers = 1,
+            14 => limits.conversations = draws.between(1, 2),
+            15 => limits.expired_turns = draws.between(2, 6),
+            16 => limits.commands_per_list = 1,
+            _ => limits.turns = 3,
+        }
+    }
+    limits
+}

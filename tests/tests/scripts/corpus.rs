@@ -11,9 +11,8 @@ use pinfold_core::id::Epoch;
 use pinfold_core::journal::record::{FrameWriter, Header};
 use pinfold_core::journal::snapshot::encode;
 use pinfold_core::replay::{decode_event, follow};
-
-use super::script::executor::run;
-use super::script::reader::Script;
+use pinfold_sim::script::Script;
+use pinfold_sim::script::bench::run;
 
 /// Together they have an event of every kind, and rows of every kind at their ends.
 const SEEDS: [&str; 14] = [

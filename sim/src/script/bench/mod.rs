@@ -1,7 +1,34 @@
-//! Runs a script against the real engine, with a journal in memory and a store that watches.
+//! A script against one engine, without workers or network: with a journal in memory, and a store
+//! that watches.
 //!
 //! After every line the engine recounts everything; after every block, replaying the durable
-//! records and reading back a snapshot must give the live state.
+//! records and reading back a snapshot must give the live state. It never moves a byte: a script
+//! says what workers ask, and what the store did.
+//!
+//! The header is the job: `job turns=1 limits.pins=3 owners=op,w1`, where the owners are registered
+//! before the first line. A command stands behind its sender, which is `w1`, or with numbers of its
+//! own `w1:2#5`. Beside commands and queries there are:
+//!
+//! | line | what |
+//! |---|---|
+//! | `register w1 [role= after= start= version= turns=]` | a new incarnation |
+//! | `p1 p2 = w1 pin E1 E2` | any command may name the pins that it takes |
+//! | `[p1 =] w1 save A1 E1 [C1/T1, unscoped]` | a whole save; released unless the pin is named |
+//! | `list`, commands below it indented | sent together |
+//! | `repeat w1#3` | the same operation again |
+//! | `... epoch=e2` | any of these with another epoch |
+//! | `gauges [names]`, `audit` | of these names; of everything that the store holds |
+//! | `hold`, `go`, `sync` | ends and begins the sync after every line; one sync |
+//! | `take`, `commit [quiet=yes]`, `fail-sync [written=yes]` | a batch by hand |
+//! | `crash [written=yes]`, `snapshot` | recover from the durable records; from a snapshot |
+//! | `follow-up`, `idle` | one follow-up; all of them |
+//! | `put c1 [0/0 ...]`, `remove c1 [0/0 ...]`, `store` | the store that watches |
+//! | `delete 1 gone`, `delete 1 0/0 unknown [by= applied=yes]` | does work `d1`, reports |
+
+mod journal;
+mod save;
+mod store;
+mod watch;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,13 +38,13 @@ use pinfold_core::engine::{
 };
 use pinfold_core::id::{CheckpointId, Epoch, Incarnation, OpId, PinId};
 use pinfold_core::outcome::{Outcome, Rejection};
-use pinfold_core::policy::{Genesis, Limits, Policy};
+use pinfold_core::policy::{Gauges, Genesis, Limits, Policy};
 
 use super::names::Names;
-use super::reader::{Fault, Line, Script};
-use super::show::show_objects;
-use super::store::{Delete, Store};
+use super::reader::{Fault, Kind, Line, Script};
+use super::show::show_gauges;
 use super::verbs::{self, Verbs};
+use store::{Delete, Store};
 
 /// An owner as its client knows it.
 #[derive(Clone, Copy, Debug)]
@@ -28,79 +55,98 @@ struct Client {
 
 /// What a reply answers.
 #[derive(Clone, Debug)]
-pub(super) struct Asked {
+struct Asked {
     /// Who is shown before the arrow.
-    pub(super) label: String,
-    /// The words of a query.
-    words: Vec<String>,
+    label: String,
+    request: Request,
+    /// Names for the pins that the answer brings.
     binds: Vec<String>,
-    command: Option<(OpId, Command)>,
+    /// The gauges that are asked for.
+    gauges: Vec<String>,
+    /// The commands of a list.
     children: Vec<Self>,
 }
 
+impl Asked {
+    fn new(label: String, request: Request) -> Self {
+        Self { label, request, binds: Vec::new(), gauges: Vec::new(), children: Vec::new() }
+    }
+
+    fn command(&self) -> Option<(OpId, &Command)> {
+        match &self.request {
+            Request::Command(op, command) => Some((*op, command)),
+            Request::Register(_) | Request::List(_) | Request::Query(_) => None,
+        }
+    }
+}
+
 /// A job under a script.
-pub(crate) struct World {
-    pub(super) engine: Engine,
-    pub(super) job: Genesis,
-    pub(super) names: Names,
-    pub(super) store: Store,
-    pub(super) shapes: BTreeMap<CheckpointId, Shape>,
+struct Bench {
+    engine: Engine,
+    job: Genesis,
+    names: Names,
+    store: Store,
+    shapes: BTreeMap<CheckpointId, Shape>,
     clients: BTreeMap<String, Client>,
-    pub(super) waiting: BTreeMap<Ticket, Asked>,
+    waiting: BTreeMap<Ticket, Asked>,
     sent: BTreeMap<OpId, Asked>,
     tickets: u64,
     /// Every durable record.
-    pub(super) records: Vec<Vec<u8>>,
+    records: Vec<Vec<u8>>,
     /// A batch that was taken and not committed.
-    pub(super) batch: Option<Batch>,
+    batch: Option<Batch>,
     holds: bool,
-    pub(super) out: Vec<String>,
+    out: Vec<String>,
     /// Every answer that was seen: the verb's name, the answer's, and whether it is a refusal.
     answers: BTreeSet<(String, String, bool)>,
 }
 
 /// What a script observed.
-pub(crate) struct Observed {
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Observed {
     /// The lines of each block.
-    pub(crate) blocks: Vec<Vec<String>>,
+    pub blocks: Vec<Vec<String>>,
     /// Every answer: the verb's name, the answer's, and whether it is a refusal.
-    pub(crate) answers: BTreeSet<(String, String, bool)>,
+    pub answers: BTreeSet<(String, String, bool)>,
     /// The job's epoch, and every durable record.
-    pub(crate) journal: (Epoch, Vec<Vec<u8>>),
+    pub journal: (Epoch, Vec<Vec<u8>>),
 }
 
 /// Runs all of a script; gives what was observed.
 ///
 /// # Errors
-/// The fault names the line that cannot be run, or after which a promise is broken.
-pub(crate) fn run(script: &Script) -> Result<Observed, Fault> {
-    let mut world = World::new(&script.job)?;
+/// The fault names the line that cannot be run, or after which a promise is broken; and a script
+/// that is to run in a World is one.
+pub fn run(script: &Script) -> Result<Observed, Fault> {
+    if script.kind != Kind::Bench {
+        return Err(script.header.fault("this script runs in a World: on the bench, write job"));
+    }
+    let mut bench = Bench::new(&script.header)?;
     let mut blocks = Vec::new();
     for block in &script.blocks {
         for line in &block.commands {
-            world.line(line)?;
-            world.check(line)?;
+            bench.line(line)?;
+            bench.check(line)?;
         }
-        world.check_journal(block.expected_at)?;
-        blocks.push(core::mem::take(&mut world.out));
+        bench.check_journal(block.expected_at)?;
+        blocks.push(core::mem::take(&mut bench.out));
     }
-    let journal = (world.job.epoch, world.records);
-    Ok(Observed { blocks, answers: world.answers, journal })
+    let journal = (bench.job.epoch, bench.records);
+    Ok(Observed { blocks, answers: bench.answers, journal })
 }
 
-impl World {
-    fn new(options: &[(String, String)]) -> Result<Self, Fault> {
+impl Bench {
+    fn new(header: &Line) -> Result<Self, Fault> {
         let mut names = Names::default();
         let (mut policy, mut limits) = (Policy::default(), Limits::default());
-        let (owners, options): (Vec<_>, Vec<_>) =
-            options.iter().cloned().partition(|(key, _)| key == "owners");
-        verbs::set(&mut policy, &mut limits, 1, &options)?;
+        verbs::set(&mut policy, &mut limits, header, "owners")?;
         let operator = names.owner("op");
-        let namespace = "scripts".parse().map_err(|_| Fault::new(1, "namespace"))?;
+        let namespace = "scripts".parse();
+        let namespace = namespace.map_err(|error| header.fault(format!("namespace: {error}")))?;
         let job = Genesis { namespace, epoch: Names::epoch("e1"), operator, policy, limits };
         let engine = Engine::create(Config::default(), job.clone());
-        let engine = engine.map_err(|error| Fault::new(1, error.to_string()))?;
-        let mut world = Self {
+        let engine = engine.map_err(|error| header.fault(error.to_string()))?;
+        let mut bench = Self {
             engine,
             job,
             names,
@@ -116,15 +162,15 @@ impl World {
             out: Vec::new(),
             answers: BTreeSet::new(),
         };
-        world.sync(1)?;
-        for name in owners.iter().flat_map(|(_, names)| names.split(',')) {
-            world.line(&Line::read(1, &format!("register {name}"))?)?;
+        bench.sync(header.number)?;
+        for name in header.option("owners").into_iter().flat_map(|names| names.split(',')) {
+            bench.line(&Line::read(header.number, &format!("register {name}"))?)?;
         }
-        world.out.clear();
-        Ok(world)
+        bench.out.clear();
+        Ok(bench)
     }
 
-    pub(super) fn line(&mut self, line: &Line) -> Result<(), Fault> {
+    fn line(&mut self, line: &Line) -> Result<(), Fault> {
         match line.words[0].as_str() {
             "hold" => self.holds = true,
             "go" => self.holds = false,
@@ -168,7 +214,7 @@ impl World {
     // Input.
 
     /// `w1`, `w1:2`, `w1#5` or `w1:2#5`: an owner, with what is not said as its client counts.
-    pub(super) fn sender(&mut self, line: &Line, text: &str) -> Result<OpId, Fault> {
+    fn sender(&mut self, line: &Line, text: &str) -> Result<OpId, Fault> {
         let (rest, sequence) = match text.split_once('#') {
             Some((rest, sequence)) => (rest, Some(line.parse(sequence)?)),
             None => (text, None),
@@ -202,10 +248,9 @@ impl World {
     fn command(&mut self, line: &Line) -> Result<(OpId, Command), Fault> {
         let mut rest = line.clone();
         rest.words.remove(0);
-        let is_verb =
-            rest.words.first().is_some_and(|verb| verbs::COMMANDS.contains(&verb.as_str()));
-        if !is_verb {
-            return Err(line.fault(format!("unknown verb: {}", line.words.join(" "))));
+        if rest.words.is_empty() {
+            let what = format!("no verb of the bench: {}: write SENDER VERB ...", line.words[0]);
+            return Err(line.fault(what));
         }
         let mut verbs = Verbs { names: &mut self.names, job: &self.job };
         let command = verbs.command(&rest)?;
@@ -213,29 +258,23 @@ impl World {
     }
 
     fn send(&mut self, line: &Line, op: OpId, command: Command) -> Result<(), Fault> {
-        let asked = self.asked(line, op, command.clone());
+        let asked = self.asked(line, op, command);
+        self.submit(line, asked)
+    }
+
+    /// A command as it is asked; what is sent first under an operation id may be repeated.
+    fn asked(&mut self, line: &Line, op: OpId, command: Command) -> Asked {
+        let mut asked = Asked::new(self.label(op), Request::Command(op, command));
+        asked.binds.clone_from(&line.binds);
         self.sent.entry(op).or_insert_with(|| asked.clone());
-        self.submit(line, asked, Request::Command(op, command))
+        asked
     }
 
-    fn asked(&self, line: &Line, op: OpId, command: Command) -> Asked {
-        Asked {
-            label: self.label(op),
-            words: Vec::new(),
-            binds: line.binds.clone(),
-            command: Some((op, command)),
-            children: Vec::new(),
-        }
-    }
-
-    fn submit(&mut self, line: &Line, asked: Asked, request: Request) -> Result<(), Fault> {
-        let epoch = match line.option("epoch") {
-            Some("empty") => Epoch::default(),
-            Some(name) => Names::epoch(name),
-            None => self.job.epoch,
-        };
+    fn submit(&mut self, line: &Line, asked: Asked) -> Result<(), Fault> {
+        let epoch = line.option("epoch").map_or(self.job.epoch, Names::epoch);
         self.tickets += 1;
         let ticket = Ticket(self.tickets);
+        let request = asked.request.clone();
         self.waiting.insert(ticket, asked);
         self.engine.submit(Input { ticket, epoch, request });
         Ok(())
@@ -246,14 +285,7 @@ impl World {
             let known = self.clients.get(name).map(|client| client.incarnation);
             let mut verbs = Verbs { names: &mut self.names, job: &self.job };
             let register = verbs.register(line, name, known.unwrap_or_default())?;
-            let asked = Asked {
-                label: name.clone(),
-                words: Vec::new(),
-                binds: Vec::new(),
-                command: None,
-                children: Vec::new(),
-            };
-            self.submit(line, asked, Request::Register(register))?;
+            self.submit(line, Asked::new(name.clone(), Request::Register(register)))?;
         }
         Ok(())
     }
@@ -261,27 +293,21 @@ impl World {
     /// `repeat w1#3`: the same operation with the same content once more.
     fn repeat(&mut self, line: &Line) -> Result<(), Fault> {
         let op = self.sender(line, line.word(1)?)?;
-        let asked = self.sent.get(&op).cloned().ok_or_else(|| line.fault("never sent"))?;
-        let asked = Asked { label: self.label(op), ..asked };
-        match asked.command.clone() {
-            Some((op, command)) => self.submit(line, asked, Request::Command(op, command)),
-            None => Err(line.fault("nothing to repeat")),
-        }
+        let never = || line.fault("never sent: write repeat SENDER#SEQUENCE of a line above");
+        let asked = self.sent.get(&op).cloned().ok_or_else(never)?;
+        self.submit(line, Asked { label: self.label(op), ..asked })
     }
 
     fn list(&mut self, line: &Line) -> Result<(), Fault> {
         let mut children = Vec::new();
-        let mut commands = Vec::new();
         for child in &line.children {
             let (op, command) = self.command(child)?;
-            let asked = self.asked(child, op, command.clone());
-            self.sent.entry(op).or_insert_with(|| asked.clone());
-            children.push(asked);
-            commands.push((op, command));
+            children.push(self.asked(child, op, command));
         }
-        let label = "list".to_string();
-        let asked = Asked { label, words: Vec::new(), binds: Vec::new(), command: None, children };
-        self.submit(line, asked, Request::List(commands))
+        let commands = children.iter().filter_map(Asked::command);
+        let commands = commands.map(|(op, command)| (op, command.clone())).collect();
+        let asked = Asked::new("list".to_string(), Request::List(commands));
+        self.submit(line, Asked { children, ..asked })
     }
 
     fn query(&mut self, line: &Line) -> Result<bool, Fault> {
@@ -293,30 +319,30 @@ impl World {
             }
         }
         let mut verbs = Verbs { names: &mut self.names, job: &self.job };
-        let query: Option<Query> = verbs.query(&line)?;
-        let Some(query) = query else { return Ok(false) };
-        let asked = Asked {
-            label: line.words[0].clone(),
-            words: line.words.clone(),
-            binds: Vec::new(),
-            command: None,
-            children: Vec::new(),
-        };
-        self.submit(&line, asked, Request::Query(query))?;
+        let Some(query) = verbs.query(&line)? else { return Ok(false) };
+        let gauges = if query == Query::Gauges { line.words[1..].to_vec() } else { Vec::new() };
+        let fields = serde_json::to_value(Gauges::default());
+        let fields = fields.map_err(|error| line.fault(error.to_string()))?;
+        if let Some(unknown) = gauges.iter().find(|name| fields.get(name.as_str()).is_none()) {
+            let known = verbs::known_fields(&fields);
+            return Err(line.fault(format!("no such gauge: {unknown}: known are {known}")));
+        }
+        let asked = Asked::new(line.words[0].clone(), Request::Query(query));
+        self.submit(&line, Asked { gauges, ..asked })?;
         Ok(true)
     }
 
     // Output.
 
     /// Shows what leaves the engine.
-    pub(super) fn let_out(&mut self) {
+    fn let_out(&mut self) {
         while let Some(output) = self.engine.poll_output() {
             match output {
-                Output::Effect(Effect::Delete { by, checkpoint, objects }) => {
-                    let shown = show_objects(&objects);
-                    let name = self.names.show_checkpoint(checkpoint);
+                Output::Effect(effect) => {
+                    let shown = self.names.show_effect(&effect);
+                    let Effect::Delete { by, checkpoint, objects } = effect;
                     let number = self.store.take_work(Delete { by, checkpoint, objects });
-                    self.out.push(format!("d{number}: delete {name} {shown}"));
+                    self.out.push(format!("d{number}: {shown}"));
                 }
                 Output::Reply(ticket, reply) => match self.waiting.remove(&ticket) {
                     Some(asked) => self.answered(&asked, &reply),
@@ -327,16 +353,9 @@ impl World {
     }
 
     fn answered(&mut self, asked: &Asked, reply: &Reply) {
-        if let Some(lines) = self.names.show_query(&asked.words, reply)
-            && asked.command.is_none()
-            && asked.children.is_empty()
-        {
-            self.out.extend(lines);
-            return;
-        }
-        match reply {
-            Reply::Command(answer) => self.answered_one(asked, answer),
-            Reply::List(answers) => {
+        match (&asked.request, reply) {
+            (_, Reply::Command(answer)) => self.answered_one(asked, answer),
+            (_, Reply::List(answers)) => {
                 for (child, answer) in asked.children.iter().zip(answers) {
                     match answer {
                         Some(answer) => self.answered_one(child, answer),
@@ -344,12 +363,16 @@ impl World {
                     }
                 }
             }
-            Reply::Poisoned => self.out.push(format!("{} -> poisoned", asked.label)),
-            Reply::Job(_)
-            | Reply::Gauges(_)
-            | Reply::Blockers(_)
-            | Reply::Audit(_)
-            | Reply::WrongEpoch => self.out.push(format!("{} -> {reply:?}", asked.label)),
+            (Request::Query(_), Reply::Gauges(gauges)) => {
+                self.out.push(show_gauges(&asked.gauges, gauges));
+            }
+            (Request::Query(query), _) => self.out.extend(self.names.show_query(query, reply)),
+            (Request::Register(_) | Request::Command(..) | Request::List(_), Reply::Poisoned) => {
+                self.out.push(format!("{} -> poisoned", asked.label));
+            }
+            (Request::Register(_) | Request::Command(..) | Request::List(_), _) => {
+                self.out.push(format!("{} -> the reply to a query: {reply:?}", asked.label));
+            }
         }
     }
 
@@ -367,38 +390,38 @@ impl World {
                 | Outcome::AlreadyPublished { pin, checkpoint },
             ) => {
                 self.bind(asked, *pin, *checkpoint);
-                if let Some((_, Command::Prepare(prepare))) = &asked.command {
+                if let Some((_, Command::Prepare(prepare))) = asked.command() {
                     self.shapes.entry(*checkpoint).or_insert_with(|| prepare.shape.clone());
                 }
             }
             Ok(Outcome::Pinned(answers)) => {
                 for (answer, place) in answers.iter().zip(0..) {
-                    if let Some((op, _)) = asked.command {
+                    if let Some((op, _)) = asked.command() {
                         self.bind(asked, PinId { op, place }, answer.checkpoint);
                     }
                 }
             }
             Ok(Outcome::Configured) => {
-                if let Some((_, Command::Configure { policy, limits })) = &asked.command {
+                if let Some((_, Command::Configure { policy, limits })) = asked.command() {
                     (self.job.policy, self.job.limits) = (*policy, *limits);
                 }
             }
             Ok(_) | Err(_) => {}
         }
-        let verb = asked.command.as_ref().map(|(_, command)| format!("{command:?}"));
+        let verb = asked.command().map(|(_, command)| format!("{command:?}"));
         let verb = variant_name(&verb.unwrap_or_else(|| "Register".into()));
         let name = match answer {
             Ok(outcome) => variant_name(&format!("{outcome:?}")),
             Err(rejection) => variant_name(&format!("{rejection:?}")),
         };
         self.answers.insert((verb, name, answer.is_err()));
-        let op = asked.command.as_ref().map(|(op, _)| *op);
+        let op = asked.command().map(|(op, _)| op);
         self.out.push(format!("{} -> {}", asked.label, self.names.show_answer(op, answer)));
     }
 
     /// Remembers a checkpoint, and gives its pin the name that the line has for it.
     fn bind(&mut self, asked: &Asked, pin: PinId, checkpoint: CheckpointId) {
-        self.names.see(checkpoint);
+        self.names.see_checkpoint(checkpoint);
         if let Some(name) = asked.binds.get(usize::from(pin.place)) {
             self.names.bind_pin(name, pin);
         }

@@ -2,8 +2,8 @@
 //!
 //! A counterexample, a shrunk seed and a regression test are the same text file. Its first line is
 //! a comment that says what it shows. Its header says where it runs: `job key=value ...` on the
-//! [bench](bench), which is meant too where a script has no header, or `world key=value ...` in a
-//! World. Then come blocks: command lines, a line `----`, the observed outputs, and an empty line.
+//! bench (see [`mod@bench`]), where a script without a header runs too, or `world key=value ...` in
+//! a World. Then come blocks: command lines, a line `----`, the observed outputs, an empty line.
 //! A command line is `[names =] verb words... key=value...`; a verb of an owner stands behind its
 //! sender, as in `w1 collect 4`. Lines that are indented belong to the command line above them.
 //! `#` begins a comment line outside of outputs. In a World's script a block may expect nothing,

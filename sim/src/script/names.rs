@@ -15,7 +15,7 @@ use pinfold_core::outcome::TurnKey;
 use pinfold_core::policy::Genesis;
 
 /// What has been named so far.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Names {
     owners: BTreeMap<OwnerId, String>,
     conversations: BTreeMap<ConversationId, String>,
@@ -336,7 +336,8 @@ mod tests {
         let (mut names, unnamed) = (Names::default(), Names::default());
         let endpoint = names.endpoint("E1");
         assert_eq!(names.endpoint(&unnamed.show_endpoint(endpoint)), endpoint);
-        let digest = ManifestDigest::from_bytes(core::array::from_fn(|place| place as u8));
+        let digest =
+            ManifestDigest::from_bytes([[0x0a; 16], [0xb1; 16]].concat().try_into().unwrap());
         assert_eq!(names.digest(&unnamed.show_digest(digest)), digest);
         names.bind_digest("D7", digest);
         assert_eq!(names.show_digest(digest), "D7");

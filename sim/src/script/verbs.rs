@@ -48,12 +48,13 @@ impl Verbs<'_> {
     /// # Errors
     /// The verb is unknown, or its words cannot be read; the fault says what to write.
     pub fn command(&mut self, line: &Line) -> Result<Command, Fault> {
-        self.read_command(line).map_err(|fault| {
-            match FORMS.iter().find(|(verb, _)| *verb == line.words[0]) {
-                Some((_, form)) => Fault { what: format!("{}: write {form}", fault.what), ..fault },
-                None => fault,
-            }
-        })
+        let command = self.read_command(line);
+        match FORMS.iter().find(|(verb, _)| line.words.first().is_some_and(|word| word == verb)) {
+            Some((_, form)) => command
+                .and_then(|command| check_options(line, form).map(|()| command))
+                .map_err(|fault| Fault { what: format!("{}: write {form}", fault.what), ..fault }),
+            None => command,
+        }
     }
 
     fn read_command(&mut self, line: &Line) -> Result<Command, Fault> {
@@ -210,6 +211,20 @@ impl Verbs<'_> {
     }
 }
 
+/// Refuses an option that the line's form does not have, which would else say nothing. `epoch` is
+/// the sender's, and may stand anywhere; the options of `configure` are the fields of the job.
+pub(super) fn check_options(line: &Line, form: &str) -> Result<(), Fault> {
+    let takes = |key: &str| {
+        let mut parts = form.split([' ', '[', ']']);
+        parts.any(|part| part.split_once('=').is_some_and(|(known, _)| known == key))
+    };
+    let is_known = |key: &str| key == "epoch" || form.starts_with("configure ") || takes(key);
+    match line.options.iter().find(|(key, _)| !is_known(key)) {
+        Some((key, _)) => Err(line.fault(format!("no such option: {key}"))),
+        None => Ok(()),
+    }
+}
+
 /// Pairs of an object and an outcome, from a place on.
 pub(super) fn outcomes(line: &Line, from: usize) -> Result<Vec<(ObjectId, DeleteOutcome)>, Fault> {
     let mut outcomes = Vec::new();
@@ -359,6 +374,8 @@ mod tests {
     fn a_fault_says_what_to_write() {
         let mut names = Names::default();
         let job = job(&mut names);
+        let pin = names.pin("w9:1#1").unwrap();
+        names.bind_pin("p1", pin);
         let mut fault = |text: &str| {
             let line = Line::read(4, text).unwrap();
             Verbs { names: &mut names, job: &job }.command(&line).unwrap_err().to_string()
@@ -369,6 +386,7 @@ mod tests {
             assert!(text.ends_with(&format!("write {form}")), "{text}");
         }
         assert!(fault("settle p1 fine").contains("not-exposed, active, quiescing"));
+        assert!(fault("settle p1 success shards=0").contains("no such option: shards"));
         assert!(fault("configure turn=1").contains("no such option: turn: known are"));
         assert!(fault("configure limits.turn=1").contains("owners"));
         assert!(fault("deleted E1@1 0/0").contains("0/0 has no outcome"));

@@ -64,6 +64,23 @@ fn seeds_are_what_the_scripts_leave() {
     assert!(missing.is_empty(), "no seed has {missing:?}");
 }
 
+/// No digits are left where a script has a name.
+#[test]
+fn events_are_shown_with_the_names_of_their_script() {
+    let is_unnamed = |word: &str| word.len() >= 32 && word.chars().all(|c| c.is_ascii_hexdigit());
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+    for name in SEEDS {
+        let text = fs::read_to_string(folder.join(format!("scripts/{name}.txt"))).unwrap();
+        let observed = run(&Script::read(&text).unwrap()).unwrap();
+        let (_, events) = replayed(&observed.journal.1);
+        for event in events {
+            let shown = observed.names.show_event(&event);
+            let mut words = shown.split(|c: char| !c.is_ascii_alphanumeric());
+            assert!(!shown.is_empty() && !words.any(is_unnamed), "{name}: {shown}");
+        }
+    }
+}
+
 /// The name of what an event changes.
 fn kind(event: &Event) -> String {
     let text = match event {

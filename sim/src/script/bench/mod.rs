@@ -25,6 +25,7 @@
 //! | `put c1 [0/0 ...]`, `remove c1 [0/0 ...]`, `store` | the store that watches |
 //! | `delete 1 gone`, `delete 1 0/0 unknown [by= applied=yes]` | does work `d1`, reports |
 
+mod answers;
 mod journal;
 mod save;
 mod store;
@@ -33,18 +34,14 @@ mod watch;
 use std::collections::{BTreeMap, BTreeSet};
 
 use pinfold_core::catalog::{Command, Shape};
-use pinfold_core::engine::{
-    Batch, Config, Effect, Engine, Input, Output, Query, Reply, Request, Ticket,
-};
-use pinfold_core::id::{CheckpointId, Epoch, Incarnation, OpId, PinId};
-use pinfold_core::outcome::{Outcome, Rejection};
+use pinfold_core::engine::{Batch, Config, Engine, Input, Query, Request, Ticket};
+use pinfold_core::id::{CheckpointId, Epoch, Incarnation, OpId};
 use pinfold_core::policy::{Gauges, Genesis, Limits, Policy};
 
 use super::names::Names;
 use super::reader::{Fault, Kind, Line, Script};
-use super::show::show_gauges;
 use super::verbs::{self, Verbs};
-use store::{Delete, Store};
+use store::Store;
 
 /// An owner as its client knows it.
 #[derive(Clone, Copy, Debug)]
@@ -110,6 +107,8 @@ pub struct Observed {
     pub answers: BTreeSet<(String, String, bool)>,
     /// The job's epoch, and every durable record.
     pub journal: (Epoch, Vec<Vec<u8>>),
+    /// What was named, to show the journal's events with.
+    pub names: Names,
 }
 
 /// Runs all of a script; gives what was observed.
@@ -132,8 +131,34 @@ pub fn run(script: &Script) -> Result<Observed, Fault> {
         blocks.push(core::mem::take(&mut bench.out));
     }
     let journal = (bench.job.epoch, bench.records);
-    Ok(Observed { blocks, answers: bench.answers, journal })
+    Ok(Observed { blocks, answers: bench.answers, journal, names: bench.names })
 }
+
+/// The verbs of the bench, each with its fewest words and with what is to be written.
+const FORMS: [(&str, usize, &str); 22] = [
+    ("register", 2, "register OWNER ... [role=worker after=0 start=START version=1 turns=5]"),
+    ("list", 1, "list, and commands below it, indented"),
+    ("repeat", 2, "repeat SENDER#SEQUENCE"),
+    ("job", 1, "job"),
+    ("gauges", 1, "gauges [NAME ...]"),
+    ("blockers", 2, "blockers CHECKPOINT"),
+    ("audit", 1, "audit [CHECKPOINT/SHARD/INDEX ...]"),
+    ("hold", 1, "hold"),
+    ("go", 1, "go"),
+    ("sync", 1, "sync"),
+    ("take", 1, "take"),
+    ("commit", 1, "commit [quiet=yes]"),
+    ("fail-sync", 1, "fail-sync [written=yes]"),
+    ("crash", 1, "crash [written=yes]"),
+    ("snapshot", 1, "snapshot"),
+    ("follow-up", 1, "follow-up"),
+    ("idle", 1, "idle"),
+    ("put", 2, "put CHECKPOINT [SHARD/INDEX ...]"),
+    ("remove", 2, "remove CHECKPOINT [SHARD/INDEX ...]"),
+    ("store", 1, "store"),
+    ("delete", 3, "delete WORK OUTCOME, or SHARD/INDEX OUTCOME ... [by=SENDER applied=yes]"),
+    ("save", 4, "SENDER save ATTEMPT ENDPOINT [CONVERSATION/TURN] [shape=2x100 digest=DIGEST]"),
+];
 
 impl Bench {
     fn new(header: &Line) -> Result<Self, Fault> {
@@ -171,6 +196,18 @@ impl Bench {
     }
 
     fn line(&mut self, line: &Line) -> Result<(), Fault> {
+        if let Some(child) = line.children.first()
+            && line.words[0] != "list"
+        {
+            return Err(child.fault("only a list has lines below it: do not indent"));
+        }
+        let is_save = line.words.get(1).is_some_and(|verb| verb == "save");
+        let verb = if is_save { "save" } else { line.words[0].as_str() };
+        if let Some((_, fewest, form)) = FORMS.iter().find(|(known, ..)| *known == verb) {
+            line.word(fewest - 1)
+                .and_then(|_| verbs::check_options(line, form))
+                .map_err(|fault| line.fault(format!("{}: write {form}", fault.what)))?;
+        }
         match line.words[0].as_str() {
             "hold" => self.holds = true,
             "go" => self.holds = false,
@@ -191,7 +228,7 @@ impl Bench {
                 let (by, command) = self.carry_out(line)?;
                 self.send(line, by, command)?;
             }
-            _ if line.words.get(1).is_some_and(|verb| verb == "save") => self.save(line)?,
+            _ if is_save => self.save(line)?,
             _ if self.watch(line)? => {}
             _ if self.query(line)? => {}
             _ => {
@@ -331,104 +368,55 @@ impl Bench {
         self.submit(&line, Asked { gauges, ..asked })?;
         Ok(true)
     }
-
-    // Output.
-
-    /// Shows what leaves the engine.
-    fn let_out(&mut self) {
-        while let Some(output) = self.engine.poll_output() {
-            match output {
-                Output::Effect(effect) => {
-                    let shown = self.names.show_effect(&effect);
-                    let Effect::Delete { by, checkpoint, objects } = effect;
-                    let number = self.store.take_work(Delete { by, checkpoint, objects });
-                    self.out.push(format!("d{number}: {shown}"));
-                }
-                Output::Reply(ticket, reply) => match self.waiting.remove(&ticket) {
-                    Some(asked) => self.answered(&asked, &reply),
-                    None => self.out.push("a reply that nobody waits for".into()),
-                },
-            }
-        }
-    }
-
-    fn answered(&mut self, asked: &Asked, reply: &Reply) {
-        match (&asked.request, reply) {
-            (_, Reply::Command(answer)) => self.answered_one(asked, answer),
-            (_, Reply::List(answers)) => {
-                for (child, answer) in asked.children.iter().zip(answers) {
-                    match answer {
-                        Some(answer) => self.answered_one(child, answer),
-                        None => self.out.push(format!("{} -> not tried", child.label)),
-                    }
-                }
-            }
-            (Request::Query(_), Reply::Gauges(gauges)) => {
-                self.out.push(show_gauges(&asked.gauges, gauges));
-            }
-            (Request::Query(query), _) => self.out.extend(self.names.show_query(query, reply)),
-            (Request::Register(_) | Request::Command(..) | Request::List(_), Reply::Poisoned) => {
-                self.out.push(format!("{} -> poisoned", asked.label));
-            }
-            (Request::Register(_) | Request::Command(..) | Request::List(_), _) => {
-                self.out.push(format!("{} -> the reply to a query: {reply:?}", asked.label));
-            }
-        }
-    }
-
-    fn answered_one(&mut self, asked: &Asked, answer: &Result<Outcome, Rejection>) {
-        match answer {
-            Ok(Outcome::Registered { incarnation }) => {
-                let name = asked.label.clone();
-                let known = self.clients.get(&name).map(|client| client.incarnation);
-                if known != Some(*incarnation) {
-                    self.clients.insert(name, Client { incarnation: *incarnation, next: 1 });
-                }
-            }
-            Ok(
-                Outcome::Prepared { pin, checkpoint }
-                | Outcome::AlreadyPublished { pin, checkpoint },
-            ) => {
-                self.bind(asked, *pin, *checkpoint);
-                if let Some((_, Command::Prepare(prepare))) = asked.command() {
-                    self.shapes.entry(*checkpoint).or_insert_with(|| prepare.shape.clone());
-                }
-            }
-            Ok(Outcome::Pinned(answers)) => {
-                for (answer, place) in answers.iter().zip(0..) {
-                    if let Some((op, _)) = asked.command() {
-                        self.bind(asked, PinId { op, place }, answer.checkpoint);
-                    }
-                }
-            }
-            Ok(Outcome::Configured) => {
-                if let Some((_, Command::Configure { policy, limits })) = asked.command() {
-                    (self.job.policy, self.job.limits) = (*policy, *limits);
-                }
-            }
-            Ok(_) | Err(_) => {}
-        }
-        let verb = asked.command().map(|(_, command)| format!("{command:?}"));
-        let verb = variant_name(&verb.unwrap_or_else(|| "Register".into()));
-        let name = match answer {
-            Ok(outcome) => variant_name(&format!("{outcome:?}")),
-            Err(rejection) => variant_name(&format!("{rejection:?}")),
-        };
-        self.answers.insert((verb, name, answer.is_err()));
-        let op = asked.command().map(|(op, _)| op);
-        self.out.push(format!("{} -> {}", asked.label, self.names.show_answer(op, answer)));
-    }
-
-    /// Remembers a checkpoint, and gives its pin the name that the line has for it.
-    fn bind(&mut self, asked: &Asked, pin: PinId, checkpoint: CheckpointId) {
-        self.names.see_checkpoint(checkpoint);
-        if let Some(name) = asked.binds.get(usize::from(pin.place)) {
-            self.names.bind_pin(name, pin);
-        }
-    }
 }
 
-/// The first word of a value's debug text: the name of its variant.
-fn variant_name(text: &str) -> String {
-    text.chars().take_while(char::is_ascii_alphanumeric).collect()
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn observed(commands: &str) -> Result<Vec<Vec<String>>, Fault> {
+        let text = format!("# A rule.\njob turns=1 owners=op,w1\n{commands}----\n");
+        run(&Script::read(&text).unwrap()).map(|observed| observed.blocks)
+    }
+
+    #[test]
+    fn a_script_observes_what_leaves_the_engine() {
+        let blocks = observed("p1 = w1 prepare A1 E1\nw1 settle p1 success\nw1 publish p1 C1/T1\n");
+        let lines = ["w1#1 -> prepared p1 on c1", "w1#2 -> settled success", "w1#3 -> published"];
+        assert_eq!(blocks.unwrap(), [lines]);
+    }
+
+    #[test]
+    fn nothing_leaves_before_the_sync() {
+        let commands = "hold\nw1 collect 1\n----\n\nsync\n";
+        let blocks = observed(commands).unwrap();
+        assert_eq!(blocks, [vec![], vec!["w1#1 -> collected 0 objects".to_string()]]);
+    }
+
+    #[test]
+    fn a_fault_names_its_line_and_what_to_write() {
+        let fault = |commands: &str| observed(commands).unwrap_err().to_string();
+        for (commands, what) in [
+            ("w1 colect 1\n", "line 3: unknown verb: colect: write one of prepare"),
+            ("sync\ncolect\n", "line 4: no verb of the bench: colect: write SENDER VERB"),
+            ("gauges pin\n", "line 3: no such gauge: pin: known are bytes"),
+            ("crash writen=yes\n", "line 3: no such option: writen: write crash [written=yes]"),
+            ("blockers c9\n", "line 3: no checkpoint has the name c9"),
+            ("w1 save A1\n", "line 3: w1 save A1: word 3 is missing: write SENDER save ATTEMPT"),
+            ("repeat w1#9\n", "line 3: never sent: write repeat"),
+            ("delete 1 gone\n", "line 3: no work has this number"),
+            ("commit\n", "line 3: no batch is out: write take above"),
+            ("sync\n  w1 collect 1\n", "line 4: only a list has lines below it"),
+        ] {
+            assert!(fault(commands).starts_with(what), "{}", fault(commands));
+        }
+    }
+
+    #[test]
+    fn a_job_that_cannot_begin_is_a_fault_of_the_header() {
+        let script = Script::read("# A rule.\n\njob turns=0\nsync\n----\n").unwrap();
+        assert_eq!(run(&script).unwrap_err().line, 3);
+        let script = Script::read("# A rule.\nworld\nheal\n").unwrap();
+        assert_eq!(run(&script).unwrap_err().line, 2);
+    }
 }

@@ -99,11 +99,11 @@ impl Names {
         if on.is_empty() { "pinned nothing".into() } else { format!("pinned {}", on.join(", ")) }
     }
 
-    /// Objects by their places in the order of all objects of the shape.
+    /// How many objects of which checkpoint, and from which place of all its objects on.
     fn show_work(&self, work: &[DeleteWork], more: bool) -> String {
         let runs = work.iter().map(|run| {
-            let (name, last) = (self.show_checkpoint(run.checkpoint), run.first + (run.count - 1));
-            format!("{name} places {}-{last}", run.first)
+            let name = self.show_checkpoint(run.checkpoint);
+            format!("{} of {name} from {}", run.count, run.first)
         });
         let runs: Vec<_> = runs.collect();
         let runs = if runs.is_empty() { "nothing".to_string() } else { runs.join(", ") };
@@ -193,7 +193,7 @@ mod tests {
         let mut work = pinfold_core::few::Few::new();
         assert!(work.push(DeleteWork { checkpoint, first: 1, count: 2 }));
         let collected = Change::Collected { work, more: true };
-        assert_eq!(shown(&names, collected), "w1#5: collected E1@3 places 1-2, more is left");
+        assert_eq!(shown(&names, collected), "w1#5: collected 2 of E1@3 from 1, more is left");
         let turn = names.turn("C1/T2");
         let published = Change::Published { checkpoint, turn, expired: names.turn("C1/T1") };
         assert_eq!(shown(&names, published), "w1#5: published E1@3 C1/T2, expired C1/T1");

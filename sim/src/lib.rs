@@ -6,7 +6,9 @@
 #![forbid(unsafe_code)]
 
 pub mod draws;
+pub mod recovery;
 pub mod schedule;
+pub mod script;
 pub mod seen;
 pub mod store;
 pub mod swarm;

@@ -8,13 +8,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use pinfold_core::outcome::{Limit, Outcome, Rejection};
+use pinfold_sim::script::Script;
+use pinfold_sim::script::bench::run;
 
 #[path = "scripts/corpus.rs"]
 mod corpus;
-mod script;
-
-use script::executor::run;
-use script::reader::Script;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts")

@@ -11,9 +11,8 @@ use pinfold_core::id::Epoch;
 use pinfold_core::journal::record::{FrameWriter, Header};
 use pinfold_core::journal::snapshot::encode;
 use pinfold_core::replay::{decode_event, follow};
-
-use super::script::executor::run;
-use super::script::reader::Script;
+use pinfold_sim::script::Script;
+use pinfold_sim::script::bench::run;
 
 /// Together they have an event of every kind, and rows of every kind at their ends.
 const SEEDS: [&str; 14] = [
@@ -63,6 +62,23 @@ fn seeds_are_what_the_scripts_leave() {
     all.extend(others.map(str::to_string));
     let missing: Vec<_> = all.iter().filter(|name| !kinds.contains(*name)).collect();
     assert!(missing.is_empty(), "no seed has {missing:?}");
+}
+
+/// No digits are left where a script has a name.
+#[test]
+fn events_are_shown_with_the_names_of_their_script() {
+    let is_unnamed = |word: &str| word.len() >= 32 && word.chars().all(|c| c.is_ascii_hexdigit());
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+    for name in SEEDS {
+        let text = fs::read_to_string(folder.join(format!("scripts/{name}.txt"))).unwrap();
+        let observed = run(&Script::read(&text).unwrap()).unwrap();
+        let (_, events) = replayed(&observed.journal.1);
+        for event in events {
+            let shown = observed.names.show_event(&event);
+            let mut words = shown.split(|c: char| !c.is_ascii_alphanumeric());
+            assert!(!shown.is_empty() && !words.any(is_unnamed), "{name}: {shown}");
+        }
+    }
 }
 
 /// The name of what an event changes.

@@ -1,9 +1,9 @@
 //! `w1 save A1 E1 C1/T1`: a whole save in one line, for scripts that are about something else.
 
-use super::executor::World;
-use super::reader::{Fault, Line};
+use super::super::reader::{Fault, Line};
+use super::Bench;
 
-impl World {
+impl Bench {
     /// Prepares, puts, settles and publishes, and releases where the line gives the pin no name.
     /// Behind the endpoint stands a turn, `unscoped`, or nothing for a checkpoint that is only
     /// whole. One line is shown when all goes well; else the answers, up to the refusal.

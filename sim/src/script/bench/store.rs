@@ -6,40 +6,40 @@ use pinfold_core::id::{CheckpointId, Generation, ObjectId, OpId};
 
 /// Delete work that left the engine and waits to be carried out.
 #[derive(Clone, Debug)]
-pub(crate) struct Delete {
-    pub(crate) by: OpId,
-    pub(crate) checkpoint: CheckpointId,
-    pub(crate) objects: Vec<ObjectId>,
+pub(super) struct Delete {
+    pub(super) by: OpId,
+    pub(super) checkpoint: CheckpointId,
+    pub(super) objects: Vec<ObjectId>,
 }
 
 /// The objects that the store holds, and the work that it was given.
 #[derive(Debug, Default)]
-pub(crate) struct Store {
+pub(super) struct Store {
     objects: BTreeSet<(Generation, CheckpointId, ObjectId)>,
     deletes: Vec<Delete>,
 }
 
 impl Store {
-    pub(crate) fn put(&mut self, checkpoint: CheckpointId, object: ObjectId) {
+    pub(super) fn put(&mut self, checkpoint: CheckpointId, object: ObjectId) {
         self.objects.insert((checkpoint.generation, checkpoint, object));
     }
 
     /// True when it was there.
-    pub(crate) fn remove(&mut self, checkpoint: CheckpointId, object: ObjectId) -> bool {
+    pub(super) fn remove(&mut self, checkpoint: CheckpointId, object: ObjectId) -> bool {
         self.objects.remove(&(checkpoint.generation, checkpoint, object))
     }
 
-    pub(crate) fn objects(&self) -> impl Iterator<Item = (CheckpointId, ObjectId)> + '_ {
+    pub(super) fn objects(&self) -> impl Iterator<Item = (CheckpointId, ObjectId)> + '_ {
         self.objects.iter().map(|(_, checkpoint, object)| (*checkpoint, *object))
     }
 
     /// Keeps work under the next number, from 1.
-    pub(crate) fn take_work(&mut self, delete: Delete) -> usize {
+    pub(super) fn take_work(&mut self, delete: Delete) -> usize {
         self.deletes.push(delete);
         self.deletes.len()
     }
 
-    pub(crate) fn work(&self, number: usize) -> Option<&Delete> {
+    pub(super) fn work(&self, number: usize) -> Option<&Delete> {
         self.deletes.get(number.checked_sub(1)?)
     }
 }

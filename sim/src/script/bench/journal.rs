@@ -1,4 +1,4 @@
-//! A script's journal, in memory: syncs that succeed or fail, crashes, snapshots, follow-ups.
+//! The bench's journal, in memory: syncs that succeed or fail, crashes, snapshots, follow-ups.
 
 use pinfold_core::catalog::{Catalog, Event};
 use pinfold_core::engine::{Config, Engine};
@@ -7,10 +7,10 @@ use pinfold_core::journal::snapshot;
 use pinfold_core::policy::Genesis;
 use pinfold_core::replay::{Replay, decode_event, follow};
 
-use super::executor::World;
-use super::reader::{Fault, Line};
+use super::super::reader::{Fault, Line};
+use super::Bench;
 
-impl World {
+impl Bench {
     /// Makes everything durable, and shows what leaves and which follow-ups were done.
     pub(super) fn sync(&mut self, line: usize) -> Result<(), Fault> {
         let mut follow_ups = Vec::new();
@@ -44,7 +44,8 @@ impl World {
 
     /// Takes a batch, which a host would now append and sync while the next one fills.
     pub(super) fn take(&mut self, line: &Line) -> Result<(), Fault> {
-        let batch = self.engine.take_batch().ok_or_else(|| line.fault("no batch"))?;
+        let nothing = || line.fault("nothing to take: write hold and a command above");
+        let batch = self.engine.take_batch().ok_or_else(nothing)?;
         self.batch = Some(batch);
         self.let_out();
         Ok(())
@@ -52,7 +53,8 @@ impl World {
 
     /// The batch that was taken is on disk; with `quiet=yes` nobody asks yet for what may leave.
     pub(super) fn commit(&mut self, line: &Line) -> Result<(), Fault> {
-        let batch = self.batch.take().ok_or_else(|| line.fault("no batch is out"))?;
+        let batch =
+            self.batch.take().ok_or_else(|| line.fault("no batch is out: write take above"))?;
         let records = self.decode(batch.bytes(), line.number)?;
         self.records.extend(records);
         self.engine.commit(batch);
@@ -65,7 +67,8 @@ impl World {
     /// The append fails; with `written=yes` the bytes are on disk all the same.
     pub(super) fn fail_sync(&mut self, line: &Line) -> Result<(), Fault> {
         let batch = self.batch.take().or_else(|| self.engine.take_batch());
-        let batch = batch.ok_or_else(|| line.fault("no batch"))?;
+        let batch =
+            batch.ok_or_else(|| line.fault("nothing to sync: write hold and a command above"))?;
         if line.option("written") == Some("yes") {
             let records = self.decode(batch.bytes(), line.number)?;
             self.records.extend(records);
@@ -98,7 +101,7 @@ impl World {
     /// Goes on from the bytes of a snapshot; nothing that can be observed changes.
     pub(super) fn snapshot(&mut self, line: &Line) -> Result<(), Fault> {
         if !self.engine.is_idle() {
-            return Err(line.fault("a snapshot needs a sync before it"));
+            return Err(line.fault("a snapshot needs everything durable: write sync above"));
         }
         let position = self.engine.position();
         let bytes = snapshot::encode(self.engine.catalog(), position);

@@ -4,19 +4,17 @@ use pinfold_core::catalog::Command;
 use pinfold_core::id::{CheckpointId, ObjectId, OpId};
 use pinfold_core::outcome::DeleteOutcome;
 
-use super::executor::World;
-use super::names::Names;
-use super::reader::{Fault, Line};
-use super::verbs::outcomes;
+use super::super::reader::{Fault, Line};
+use super::super::verbs::{Verbs, object, outcomes};
+use super::Bench;
 
-impl World {
+impl Bench {
     /// `put c1 [objects]`, `remove c1 [objects]` and `store`; false for any other verb.
     pub(super) fn watch(&mut self, line: &Line) -> Result<bool, Fault> {
         match line.words[0].as_str() {
             "put" | "remove" => {
-                let named = self.names.checkpoint(line.word(1)?);
-                let checkpoint = named.ok_or_else(|| line.fault("no checkpoint of this name"))?;
-                for object in self.objects(line)? {
+                let checkpoint = self.checkpoint(line)?;
+                for object in self.objects(line, checkpoint)? {
                     if line.words[0] == "put" {
                         self.store.put(checkpoint, object);
                     } else if !self.store.remove(checkpoint, object) {
@@ -45,16 +43,18 @@ impl World {
         }
     }
 
+    fn checkpoint(&mut self, line: &Line) -> Result<CheckpointId, Fault> {
+        Verbs { names: &mut self.names, job: &self.job }.checkpoint(line)
+    }
+
     /// The objects that a line names behind its checkpoint; else all of the checkpoint's.
-    fn objects(&mut self, line: &Line) -> Result<Vec<ObjectId>, Fault> {
-        let named = self.names.checkpoint(line.word(1)?);
-        let shape = named.and_then(|checkpoint| self.shapes.get(&checkpoint));
-        if line.words.len() == 2 {
-            let shape = shape.ok_or_else(|| line.fault("its shape is not known"))?;
-            return Ok((0..shape.objects()).filter_map(|place| shape.object_at(place)).collect());
+    fn objects(&self, line: &Line, checkpoint: CheckpointId) -> Result<Vec<ObjectId>, Fault> {
+        if line.words.len() > 2 {
+            return line.words[2..].iter().map(|text| object(line, text)).collect();
         }
-        let objects = line.words[2..].iter();
-        objects.map(|text| Names::object(text).ok_or_else(|| line.fault("object"))).collect()
+        let unknown = || line.fault("its shape is not known: write SHARD/INDEX ...");
+        let shape = self.shapes.get(&checkpoint).ok_or_else(unknown)?;
+        Ok((0..shape.objects()).filter_map(|place| shape.object_at(place)).collect())
     }
 
     /// `delete 1 gone`, or `delete 1 0/0 gone 0/1 unknown`: carries out the work of this number,
@@ -62,7 +62,7 @@ impl World {
     /// with `applied=yes` what is unknown does too.
     pub(super) fn carry_out(&mut self, line: &Line) -> Result<(OpId, Command), Fault> {
         let work = self.store.work(line.number(1)?).cloned();
-        let work = work.ok_or_else(|| line.fault("no work of this number"))?;
+        let work = work.ok_or_else(|| line.fault("no work has this number: write the 1 of d1"))?;
         let outcomes = if line.words.len() == 3 {
             let words =
                 work.objects.iter().flat_map(|object| [object.to_string(), line.words[2].clone()]);

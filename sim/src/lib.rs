@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod draws;
+pub mod oracle;
 pub mod recovery;
 pub mod schedule;
 pub mod script;

@@ -198,7 +198,10 @@ impl Recovery {
             }
             Phase::Emptying => {
                 if gauges.checkpoints > 0 || gauges.pins > 0 {
-                    return fail(format!("{} records and {} pins stay", gauges.checkpoints, gauges.pins));
+                    return fail(format!(
+                        "{} records and {} pins stay",
+                        gauges.checkpoints, gauges.pins
+                    ));
                 }
                 if let Some((id, object)) = world.private_objects().next() {
                     return fail(format!("the store still holds {id}/{object}"));
@@ -294,9 +297,7 @@ fn work(world: &World) -> Option<Choice> {
 
 /// A process that may send.
 fn speaker(world: &World) -> Option<u8> {
-    (0..world.setup.processes()).find(|index| {
-        world.allows(Choice::Tell(*index, Act::Malformed))
-    })
+    (0..world.setup.processes()).find(|index| world.allows(Choice::Tell(*index, Act::Malformed)))
 }
 
 fn operator(world: &World) -> Option<u8> {

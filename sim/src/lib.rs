@@ -5,12 +5,16 @@
 //! replays them. Judges look on: the oracle from outside, the naive spec in lock-step.
 #![forbid(unsafe_code)]
 
+pub mod digest;
 pub mod draws;
+pub mod judges;
 pub mod oracle;
 pub mod recovery;
+pub mod run;
 pub mod schedule;
 pub mod script;
 pub mod seen;
+pub mod spec;
 pub mod store;
 pub mod swarm;
 pub mod violation;

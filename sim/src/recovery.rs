@@ -5,7 +5,7 @@
 //! under way ends and everything is answered (L2); then `Collect` alone takes whatever nothing
 //! holds (L1); then an operator empties the store (L3).
 
-use pinfold_core::catalog::{Blocker, PinFacts, State};
+use pinfold_core::catalog::{Blocker, OwnerFacts, PinFacts, State};
 use pinfold_core::invariant::Invariant;
 use pinfold_core::outcome::Evidence;
 
@@ -14,6 +14,7 @@ use crate::violation::{Judge, Violation};
 use crate::world::choice::{About, Act, Choice, DeleteEnd, GetEnd, PutEnd};
 use crate::world::coordinator::Unreadable;
 use crate::world::job::Stands;
+use crate::world::process::Process;
 use crate::world::{Kind, World};
 
 /// How many objects one `Collect` of a recovery asks for.
@@ -42,6 +43,8 @@ pub struct Recovery {
     /// The store as it was when the last round began.
     left: usize,
     forgotten: u8,
+    /// The store was listed after the last `Collect`.
+    audited: bool,
 }
 
 /// The most steps that a recovery may take: so many, and so many for each thing there is.
@@ -52,7 +55,14 @@ impl Recovery {
     /// Before its first step.
     #[must_use]
     pub const fn new() -> Self {
-        Self { phase: Phase::Ending, steps: 0, rounds: 0, left: usize::MAX, forgotten: 0 }
+        Self {
+            phase: Phase::Ending,
+            steps: 0,
+            rounds: 0,
+            left: usize::MAX,
+            forgotten: 0,
+            audited: false,
+        }
     }
 
     /// How far it is.
@@ -90,8 +100,12 @@ impl Recovery {
     fn collect(&mut self, world: &World) -> Option<Choice> {
         let left = world.private_objects().count();
         let waits = world.coordinator.disk.catalog.gauges().collectable > 0;
+        if let Some((id, object)) = world.store.strays.iter().next() {
+            return Some(Choice::Sweep(id.generation, *object));
+        }
         if left == self.left && self.rounds > 1 && !(waits && self.rounds < 4) {
-            return None;
+            let audits = core::mem::replace(&mut self.audited, true);
+            return (!audits).then_some(Choice::Audit);
         }
         self.rounds = if left == self.left { self.rounds + 1 } else { 1 };
         self.left = left;
@@ -189,7 +203,8 @@ impl Recovery {
                 if let Some(process) = asked {
                     return fail(format!("never answered: {:?}", process.asked[0].op));
                 }
-                if world.processes.iter().any(|process| process.incarnation.is_none()) {
+                let silent = |it: &&Process| it.incarnation.is_none() && !it.refused;
+                if world.processes.iter().any(|it| silent(&it)) {
                     return fail("a process cannot register".to_string());
                 }
             }
@@ -273,11 +288,22 @@ fn transfers(world: &World) -> Option<Choice> {
     })
 }
 
-/// Whoever is not registered registers; whoever was not answered asks again.
+/// Whoever is not registered registers; whoever is not listened to any more begins a new life;
+/// whoever was not answered asks again.
 fn again(world: &World) -> Option<Choice> {
+    let owners = world.coordinator.disk.catalog.owners();
     for (process, index) in world.processes.iter().zip(0..) {
-        if process.incarnation.is_none() {
+        let Some(incarnation) = process.incarnation else {
+            if process.refused {
+                continue;
+            }
             return Some(Choice::Register(index));
+        };
+        let heard = |owner: &OwnerFacts| {
+            owner.id == process.owner && owner.incarnation == incarnation && !owner.fenced
+        };
+        if !owners.iter().any(heard) {
+            return Some(Choice::Die(index));
         }
         if let Some(asked) = process.asked.first() {
             let (life, sequence) = (process.life, asked.op.sequence);

@@ -7,8 +7,8 @@
 use pinfold_core::policy::{Limits, Policy, Quarantine};
 
 use crate::draws::{Draws, Stream};
-use crate::world::Kind;
 use crate::world::setup::Setup;
+use crate::world::{Group, Kind};
 
 /// How often each kind of choice is taken.
 ///
@@ -104,16 +104,35 @@ impl Mix {
             if kind.is_fault() {
                 // Half of the faults do not exist; the others are rare, common, or all over.
                 let exists = draws.happens(500_000);
-                let share = draws.pick(&[2_000, 5_000, 10_000, 30_000, 80_000]).unwrap_or(0);
+                let share = draws.pick(&[1_000, 3_000, 10_000, 30_000, 60_000]).unwrap_or(0);
                 *weight = if exists { share } else { 0 };
             } else {
                 let times = draws.pick(&[1, 2, 2, 3, 6]).unwrap_or(2);
-                *weight = *weight * times / 2;
+                *weight = (*weight * times).div_ceil(2);
             }
         }
-        // An operator's mistakes are rare, or nothing would ever be held.
-        for kind in [Kind::FalseSettle, Kind::FalseFence, Kind::Die, Kind::FailSync] {
-            mix.weights[kind.place()] /= 4;
+        // What could happen at every single step is rarer, or nothing would ever come to its end.
+        for kind in Kind::faults() {
+            let always = match kind.group() {
+                Group::Always | Group::Up | Group::Jobs | Group::Pins | Group::Checkpoints => true,
+                Group::Objects => true,
+                Group::Down
+                | Group::Dirty
+                | Group::Written
+                | Group::Requests
+                | Group::Answers
+                | Group::Asked
+                | Group::Moves
+                | Group::Checks
+                | Group::Lingering
+                | Group::Work
+                | Group::LateDeletes
+                | Group::Vanished
+                | Group::Strays => false,
+            };
+            if always {
+                mix.weights[kind.place()] /= 8;
+            }
         }
         mix
     }
@@ -121,39 +140,39 @@ impl Mix {
 
 /// What goes on, and how often beside each other.
 const CALM: [(Kind, u32); 33] = [
-    (Kind::Register, 20),
-    (Kind::Save, 12),
-    (Kind::Load, 6),
-    (Kind::Agree, 40),
-    (Kind::Proceed, 6),
-    (Kind::Publish, 2),
-    (Kind::Deliver, 60),
-    (Kind::Answer, 60),
-    (Kind::Resend, 3),
-    (Kind::Sync, 40),
-    (Kind::Write, 6),
-    (Kind::Commit, 40),
-    (Kind::FollowUp, 4),
-    (Kind::Restart, 40),
-    (Kind::Compact, 1),
-    (Kind::PutOk, 50),
-    (Kind::GetAnswered, 40),
-    (Kind::CheckKnown, 60),
-    (Kind::Retire, 20),
-    (Kind::Collect, 4),
-    (Kind::DeleteGone, 30),
-    (Kind::Report, 12),
-    (Kind::Audit, 1),
-    (Kind::Sweep, 4),
-    (Kind::Look, 1),
-    (Kind::Configure, 1),
+    (Kind::Register, 60),
+    (Kind::Save, 40),
+    (Kind::Load, 20),
+    (Kind::Agree, 200),
+    (Kind::Proceed, 20),
+    (Kind::Publish, 6),
+    (Kind::Deliver, 300),
+    (Kind::Answer, 300),
+    (Kind::Resend, 10),
+    (Kind::Sync, 200),
+    (Kind::Write, 40),
+    (Kind::Commit, 200),
+    (Kind::FollowUp, 10),
+    (Kind::Restart, 200),
+    (Kind::Compact, 3),
+    (Kind::PutOk, 400),
+    (Kind::GetAnswered, 300),
+    (Kind::CheckKnown, 500),
+    (Kind::Retire, 60),
+    (Kind::Collect, 12),
+    (Kind::DeleteGone, 200),
+    (Kind::Report, 60),
+    (Kind::Audit, 3),
+    (Kind::Sweep, 30),
+    (Kind::Look, 4),
+    (Kind::Configure, 2),
     (Kind::Forget, 1),
-    (Kind::Drop, 2),
-    (Kind::ProvenSettle, 2),
-    (Kind::ProvenFence, 4),
-    (Kind::Release, 2),
-    (Kind::Undoubt, 2),
-    (Kind::RetireOwner, 1),
+    (Kind::Drop, 6),
+    (Kind::ProvenSettle, 6),
+    (Kind::ProvenFence, 20),
+    (Kind::Release, 6),
+    (Kind::Undoubt, 6),
+    (Kind::RetireOwner, 2),
 ];
 
 /// Draws what a seed is about.

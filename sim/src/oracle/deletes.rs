@@ -81,7 +81,7 @@ impl Oracle {
                 && !self.moves.was_lied_about(moving.pin)
         });
         moving.map_or(Ok(()), |moving| {
-            let what = format!("{id} is deleted, and move {} still touches memory", moving.id.0);
+            let what = format!("{id} is deleted, and {:?} still touches memory", moving.id);
             broken(Invariant::I2, what)
         })
     }

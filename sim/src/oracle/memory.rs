@@ -48,6 +48,7 @@ impl Oracle {
             | Seen::Landed { .. }
             | Seen::Deleted { .. }
             | Seen::StoreLost { .. }
+            | Seen::Returned { .. }
             | Seen::FalseProof { .. }
             | Seen::Listed { .. } => Ok(()),
         }

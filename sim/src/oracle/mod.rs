@@ -77,6 +77,7 @@ impl Oracle {
             Seen::Landed { id: _, key, content } => self.moves.landed(*key, *content),
             Seen::Deleted { key, cause: _ } => return self.deleted(*key),
             Seen::StoreLost { key } => self.moves.lost(*key),
+            Seen::Returned { key } => self.moves.returned(*key),
             Seen::FalseProof { owner, incarnation } => {
                 self.moves.lied_about.insert((*owner, *incarnation));
             }

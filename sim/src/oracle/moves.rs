@@ -134,6 +134,10 @@ impl Moves {
         }
     }
 
+    pub(super) fn returned(&mut self, key: StoreKey) {
+        self.stored.insert(key);
+    }
+
     pub(super) fn is_spoiled(&self, name: &SharedName) -> bool {
         self.spoiled.contains(name)
     }

@@ -1,12 +1,12 @@
 //! Commands that a process sends by itself, and what it knows about their truth.
 
 use pinfold_core::catalog::Command;
+use pinfold_core::engine::Request;
 use pinfold_core::id::{Generation, Incarnation, ObjectId, OpId, PinId, ShardIndex};
 use pinfold_core::outcome::{Loss, LostObject};
 
-use super::World;
-use super::choice::{About, Act, JobId, PinName, Publishes};
-use super::network::Asks;
+use super::choice::{Act, JobId, PinName, Publishes};
+use super::{Waiting, World};
 use crate::seen::Seen;
 
 impl World {
@@ -14,7 +14,7 @@ impl World {
     pub(super) fn tell(&mut self, index: u8, act: Act, seen: &mut Vec<Seen>) {
         match act {
             Act::Report(number) => return self.report(index, number),
-            Act::Conflict => return self.conflict(index),
+            Act::Conflict => return self.conflict(index, seen),
             Act::Settle(pin, _) if !self.is_proven(pin) => self.assert_falsely(pin, seen),
             Act::Fence(process, incarnation) if !self.is_over(process, incarnation) => {
                 let owner = self.owner(process);
@@ -129,14 +129,15 @@ impl World {
         self.ask(index, Command::Deleted { checkpoint, outcomes }, None);
     }
 
-    /// The last operation once more, with other content: it is nobody's command.
-    fn conflict(&mut self, index: u8) {
+    /// Somebody uses a process' last operation for other content. Whatever comes of it, the process
+    /// hears nothing.
+    fn conflict(&mut self, index: u8, seen: &mut Vec<Seen>) {
         let process = &self.processes[usize::from(index)];
         let Some(incarnation) = process.incarnation else { return };
         let sequence = process.next.saturating_sub(1);
         let op = OpId { owner: process.owner, incarnation, sequence };
-        let about = About::Command { process: index, life: process.life, sequence };
-        self.requests.send(about, Asks::Command(op, Command::Collect { limit: 7 }));
+        let request = Request::Command(op, Command::Collect { limit: 7 });
+        self.submit(Waiting::Nobody, request, false, seen);
     }
 
     /// A worker publishes one more turn, or the mark, with a transfer's pin.

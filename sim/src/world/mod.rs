@@ -43,8 +43,8 @@ enum Waiting {
     Message(About),
     /// A listing.
     Audit(Vec<StoreKey>),
-    /// A look.
-    Look,
+    /// Something whose answer nobody waits for.
+    Nobody,
 }
 
 /// The World. See the [module](self).
@@ -318,7 +318,7 @@ impl World {
                     }
                 }
             }
-            (Waiting::Message(_) | Waiting::Audit(_) | Waiting::Look, _) => {}
+            (Waiting::Message(_) | Waiting::Audit(_) | Waiting::Nobody, _) => {}
         }
     }
 
@@ -348,7 +348,7 @@ impl World {
             Some(checkpoint) => Query::Blockers(checkpoint),
             None => Query::Gauges,
         };
-        self.submit(Waiting::Look, Request::Query(query), false, seen);
+        self.submit(Waiting::Nobody, Request::Query(query), false, seen);
     }
 
     /// The highest attempt that anybody began.

@@ -36,6 +36,8 @@ pub struct Process {
     pub after: Incarnation,
     /// Its incarnation, once it is registered.
     pub incarnation: Option<Incarnation>,
+    /// A limit did not let it register.
+    pub refused: bool,
     /// The next operation's number.
     pub next: u64,
     /// What waits for an answer, by number.
@@ -56,6 +58,7 @@ impl Process {
             life: 1,
             after: Incarnation(0),
             incarnation: None,
+            refused: false,
             next: 1,
             asked: Vec::new(),
             queued: VecDeque::new(),
@@ -201,6 +204,7 @@ impl World {
             Err(Rejection::StaleIncarnation { current }) if process.incarnation.is_none() => {
                 process.after = current;
             }
+            Err(Rejection::LimitExceeded { .. }) => process.refused = true,
             Ok(_) | Err(_) => {}
         }
     }
@@ -215,8 +219,8 @@ impl World {
         let process = &mut self.processes[usize::from(index)];
         let place = process.asked.iter().position(|asked| asked.op.sequence == sequence);
         let Some(place) = place else { return };
-        // Somebody else used the number: this is not the answer to what was asked.
-        if answer == Err(Rejection::OpConflict) || answer == Err(Rejection::WrongEpoch) {
+        // It went astray, and nothing was decided about it.
+        if answer == Err(Rejection::WrongEpoch) {
             return;
         }
         let asked = process.asked.remove(place);

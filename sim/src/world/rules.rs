@@ -158,7 +158,9 @@ impl World {
             }
             Act::Retire(other) => is_operator && self.is_process(other),
             Act::Malformed => true,
-            Act::Conflict => self.processes[usize::from(process)].next > 1,
+            Act::Conflict => {
+                self.coordinator.engine.is_some() && self.processes[usize::from(process)].next > 1
+            }
         }
     }
 

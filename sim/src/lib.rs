@@ -6,5 +6,6 @@
 #![forbid(unsafe_code)]
 
 pub mod seen;
+pub mod spec;
 pub mod store;
 pub mod violation;

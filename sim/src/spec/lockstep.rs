@@ -123,6 +123,7 @@ impl Lockstep {
             | Seen::DestinationReused { .. }
             | Seen::Adopted { .. }
             | Seen::FalseProof { .. }
+            | Seen::Returned { .. }
             | Seen::Listed { .. } => Ok(()),
         }
     }

@@ -22,6 +22,8 @@ use crate::catalog::{
 };
 use crate::id::{CheckpointId, Epoch, Key, ObjectId, OpId};
 use crate::journal::record::{FrameFull, FrameWriter};
+#[cfg(pinfold_mutants)]
+use crate::mutant::{Mutant, is_armed};
 use crate::outcome::{Field, Limit, Malformed, Outcome, Problem, Rejection};
 use crate::policy::{Gauges, Genesis};
 use crate::replay::{RecoverError, Replay};
@@ -224,6 +226,8 @@ impl Engine {
     /// one: that is [`RecoverError::Misplaced`].
     pub fn resume(config: Config, replay: Replay) -> Result<Self, RecoverError> {
         let (catalog, position) = replay.into_parts()?;
+        #[cfg(pinfold_mutants)]
+        let catalog = catalog.after_a_bad_restart();
         if position == u64::MAX {
             return Err(RecoverError::Misplaced { position });
         }
@@ -277,6 +281,16 @@ impl Engine {
         if self.poisoned {
             // It was decided, and nobody will ever know: no position stands for it.
             self.outbox.push_back((0, Output::Reply(ticket, Reply::Poisoned)));
+            return;
+        }
+        #[cfg(pinfold_mutants)]
+        if self.awaiting && is_refusal(&reply) && is_armed(Mutant::RefusalSwallowed) {
+            return;
+        }
+        #[cfg(pinfold_mutants)]
+        if skips_the_gate(&reply) {
+            self.outbox.push_front((0, Output::Reply(ticket, reply)));
+            self.follow_up();
             return;
         }
         self.outbox.push_back((self.appended, Output::Reply(ticket, reply)));
@@ -334,6 +348,15 @@ impl Engine {
     fn hand_out(&mut self, by: OpId, work: DeleteWork) {
         let objects = self.catalog.objects_of(work).collect();
         let effect = Effect::Delete { by, checkpoint: work.checkpoint, objects };
+        #[cfg(pinfold_mutants)]
+        if is_armed(Mutant::DeleteBeforeIntent) {
+            self.outbox.push_front((0, Output::Effect(effect)));
+            return;
+        }
+        #[cfg(pinfold_mutants)]
+        if is_armed(Mutant::DeleteByEndpoint) {
+            self.hand_out_others(&effect);
+        }
         self.outbox.push_back((self.appended, Output::Effect(effect)));
     }
 
@@ -430,6 +453,11 @@ impl Engine {
     /// The append or sync failed: nobody knows what is on disk. Everything that waits is answered
     /// `Poisoned`, effects are dropped, and the engine is over.
     pub fn fail(&mut self, batch: Batch) {
+        #[cfg(pinfold_mutants)]
+        if is_armed(Mutant::FailIsCommit) {
+            self.commit(batch);
+            return;
+        }
         drop(batch);
         self.poison();
     }
@@ -440,6 +468,8 @@ impl Engine {
         self.outbox.retain_mut(|(position, output)| match output {
             _ if *position <= durable => true,
             Output::Effect(_) => false,
+            #[cfg(pinfold_mutants)]
+            Output::Reply(..) if is_armed(Mutant::PoisonSwallows) => false,
             Output::Reply(_, reply) => {
                 *reply = Reply::Poisoned;
                 *position = 0;
@@ -456,6 +486,10 @@ impl Engine {
 
     /// The next output whose events are durable.
     pub fn poll_output(&mut self) -> Option<Output> {
+        #[cfg(pinfold_mutants)]
+        if self.awaiting && is_armed(Mutant::LeaveAtAppend) {
+            return self.outbox.pop_front().map(|(_, output)| output);
+        }
         let (position, _) = self.outbox.front()?;
         if *position > self.durable {
             return None;
@@ -488,5 +522,36 @@ impl Engine {
     /// [`Broken`] names the first promise that does not hold.
     pub fn check(&self) -> Result<(), Broken> {
         self.catalog.check()
+    }
+}
+
+#[cfg(pinfold_mutants)]
+impl Engine {
+    /// Hands the same objects of every other checkpoint of the endpoint out, too.
+    fn hand_out_others(&mut self, effect: &Effect) {
+        let Effect::Delete { by, checkpoint: own, objects } = effect;
+        for checkpoint in self.catalog.checkpoints() {
+            if checkpoint.endpoint == own.endpoint && checkpoint != *own {
+                let (by, objects) = (*by, objects.clone());
+                let effect = Effect::Delete { by, checkpoint, objects };
+                self.outbox.push_back((self.appended, Output::Effect(effect)));
+            }
+        }
+    }
+}
+
+#[cfg(pinfold_mutants)]
+fn is_refusal(reply: &Reply) -> bool {
+    matches!(reply, Reply::Command(Err(_)))
+}
+
+#[cfg(pinfold_mutants)]
+fn skips_the_gate(reply: &Reply) -> bool {
+    match reply {
+        Reply::Command(answer) => answer.is_err() && is_armed(Mutant::RefusalsSkipGate),
+        Reply::Job(_) | Reply::Gauges(_) | Reply::Blockers(_) | Reply::Audit(_) => {
+            is_armed(Mutant::QueriesSkipGate)
+        }
+        Reply::List(_) | Reply::WrongEpoch | Reply::Poisoned => false,
     }
 }

@@ -19,6 +19,8 @@ pub mod invariant;
 pub mod journal;
 pub mod layout;
 pub mod manifest;
+#[cfg(pinfold_mutants)]
+pub mod mutant;
 pub mod object;
 pub mod outcome;
 pub mod plan;

@@ -14,6 +14,10 @@ use super::{Catalog, Change, Ruling};
 use crate::bounds::{MAX_COLLECT, MAX_PIECES};
 use crate::few::Few;
 use crate::id::{CheckpointId, Generation, Key, ObjectId};
+#[cfg(pinfold_mutants)]
+use crate::mutant::{Mutant, is_armed};
+#[cfg(pinfold_mutants)]
+use crate::outcome::Limit;
 use crate::outcome::{DeleteOutcome, Field, Malformed, Outcome, Problem, Rejection};
 
 /// Pieces of work in one event.
@@ -44,12 +48,21 @@ pub enum Verdict {
 impl Catalog {
     /// Work for up to `limit` objects, from the front of the queue.
     pub(super) fn decide_collect(&self, limit: u32) -> Ruling {
+        #[cfg(pinfold_mutants)]
+        if is_armed(Mutant::LimitRefusesCollect) {
+            self.check_limit(Limit::BytesQuarantined, self.table.counters.bytes_quarantined)?;
+        }
         let mut work = Few::<DeleteWork, PICKS>::new();
         let mut room = limit;
         let mut disposal = self.table.queue.head;
         let mut cut_short = false;
         while disposal != NONE && room > 0 && !work.is_full() {
             let row = &self.table.disposals[disposal];
+            #[cfg(pinfold_mutants)]
+            if is_armed(Mutant::LostPassedOver) && self.table.checkpoints[row.checkpoint].lost {
+                disposal = row.queue.next;
+                continue;
+            }
             let mut from = row.cursor;
             while let Some((first, run)) = self.next_run(disposal, from) {
                 let count = run.min(room);
@@ -134,6 +147,8 @@ impl Catalog {
         checkpoint: CheckpointId,
         outcomes: Vec<(ObjectId, DeleteOutcome)>,
     ) -> Ruling {
+        #[cfg(pinfold_mutants)]
+        let outcomes = Self::misread_outcomes(outcomes);
         let Some(slot) = self.table.checkpoint(checkpoint) else {
             // Everything of a minted generation without a record is gone already.
             let late = self.was_minted(checkpoint);
@@ -210,6 +225,10 @@ impl Catalog {
         let ours = key.namespace == job.namespace && key.epoch == job.epoch;
         if !ours || !self.was_minted(key.checkpoint) {
             return Verdict::NotOurs;
+        }
+        #[cfg(pinfold_mutants)]
+        if let Some(verdict) = self.misjudged(key.checkpoint) {
+            return verdict;
         }
         let Some(slot) = self.table.checkpoint(key.checkpoint) else { return Verdict::Stray };
         let row = &self.table.checkpoints[slot];

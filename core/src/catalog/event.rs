@@ -170,6 +170,10 @@ impl Catalog {
     /// After any other one nothing is promised: it may panic, run without end, or leave a state
     /// that [`check`](Self::check) refuses.
     pub fn apply(&mut self, event: &Event) -> Option<Result<Outcome, Rejection>> {
+        #[cfg(pinfold_mutants)]
+        if *event == Event::Recovered {
+            self.lose_receipts();
+        }
         match event {
             Event::Genesis(_) | Event::Recovered => None,
             Event::Registered { owner, role, start, incarnation } => {
@@ -229,6 +233,10 @@ impl Catalog {
     /// The rows of an admitted operation's sender: its incarnation is the current one.
     fn sender_of(&self, op: OpId) -> Option<Sender> {
         let owner = self.table.owner(op.owner)?;
+        #[cfg(pinfold_mutants)]
+        if let Some(life) = self.obeyed_older_life(op) {
+            return Some(Sender { owner, life });
+        }
         let life = self.table.owners[owner].current;
         (life != NONE).then_some(Sender { owner, life })
     }
@@ -242,6 +250,10 @@ impl Catalog {
     ) {
         // An operator that retired itself has nobody left to keep it for.
         if *answer == Ok(Outcome::Retired) && self.table.owner(op.owner).is_none() {
+            return;
+        }
+        #[cfg(pinfold_mutants)]
+        if self.leaves_no_receipt(op, answer) {
             return;
         }
         let window = self.table.job.limits.unanswered;

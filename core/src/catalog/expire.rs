@@ -9,6 +9,8 @@ use super::slab::{NONE, Slot};
 use super::table::Unscoped;
 use super::{Catalog, Change, Ruling, Sender};
 use crate::id::{CheckpointId, ConversationId, PinId};
+#[cfg(pinfold_mutants)]
+use crate::mutant::{Mutant, is_armed};
 use crate::outcome::{Evidence, Limit, Outcome, Rejection, TurnKey};
 
 /// How many identities of a forgotten conversation one follow-up drops.
@@ -98,6 +100,10 @@ impl Catalog {
         let policy = &self.table.job.policy;
         let row = &self.table.conversations[conversation];
         let over_bytes = policy.conversation_bytes.is_some_and(|budget| row.bytes > budget);
+        #[cfg(pinfold_mutants)]
+        if is_armed(Mutant::OneTurnMore) && row.turns == policy.turns.saturating_add(1) {
+            return over_bytes && row.turns > 1;
+        }
         row.turns > policy.turns || over_bytes && row.turns > 1
     }
 
@@ -134,7 +140,13 @@ impl Catalog {
                 self.table.turn_key(self.table.conversations[conversation].head),
                 turn
             );
+            #[cfg(pinfold_mutants)]
+            self.put_newest_first(conversation);
             self.table.expire_oldest(conversation);
+            #[cfg(pinfold_mutants)]
+            if is_armed(Mutant::ExpiredForgotten) {
+                self.table.purge_expired(conversation, 1);
+            }
         }
     }
 
@@ -155,6 +167,8 @@ impl Catalog {
         };
         let row = &self.table.conversations[slot];
         let due = row.head != NONE || row.expired_count > 0;
+        #[cfg(pinfold_mutants)]
+        let due = due && !is_armed(Mutant::ForgetNeverDue);
         if !row.forgotten {
             self.table.forget(slot);
             if due {
@@ -172,6 +186,10 @@ impl Catalog {
 
     pub(super) fn apply_dropped(&mut self, checkpoint: CheckpointId) -> Outcome {
         if let Some(slot) = self.table.checkpoint(checkpoint) {
+            #[cfg(pinfold_mutants)]
+            if is_armed(Mutant::DropIgnoresLost) && self.table.checkpoints[slot].lost {
+                return Outcome::Dropped;
+            }
             self.table.set_unscoped(slot, Unscoped::Dropped);
         }
         Outcome::Dropped

@@ -18,6 +18,8 @@ mod facts;
 mod fingerprint;
 mod index;
 mod list;
+#[cfg(pinfold_mutants)]
+mod mutated;
 mod owner;
 mod pin;
 mod precondition;
@@ -48,6 +50,8 @@ use slab::Slot;
 use table::Table;
 
 use crate::id::{Epoch, OpId};
+#[cfg(pinfold_mutants)]
+use crate::mutant::{Mutant, is_armed};
 use crate::outcome::{Limit, Malformed, Outcome, Rejection};
 use crate::policy::{Gauges, Genesis};
 
@@ -119,6 +123,10 @@ impl Catalog {
         let fingerprint = fingerprint(command);
         let current = self.table.current(owner);
         let row = &self.table.owners[owner];
+        #[cfg(pinfold_mutants)]
+        if let Some(sender) = self.wrongly_obeyed(owner, op, command) {
+            return Ok(Admission::New(sender, fingerprint));
+        }
         if op.incarnation == current {
             let window = self.table.job.limits.unanswered;
             if let Known::Answered(answer) =
@@ -139,6 +147,10 @@ impl Catalog {
     }
 
     fn check_epoch(&self, epoch: Epoch) -> Result<(), Rejection> {
+        #[cfg(pinfold_mutants)]
+        if is_armed(Mutant::OtherEpochObeyed) {
+            return Ok(());
+        }
         if epoch == self.table.job.epoch { Ok(()) } else { Err(Rejection::WrongEpoch) }
     }
 

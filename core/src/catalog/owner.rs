@@ -8,6 +8,8 @@ use serde::{Deserialize, Serialize};
 use super::slab::{NONE, Slot};
 use super::{Catalog, Change, Decision, Event, Ruling};
 use crate::id::{Epoch, Incarnation, OwnerId, StartId};
+#[cfg(pinfold_mutants)]
+use crate::mutant::{Mutant, is_armed};
 use crate::outcome::{Field, Limit, Malformed, Outcome, Problem, Rejection};
 use crate::policy::{Limits, Policy};
 
@@ -75,6 +77,8 @@ impl Catalog {
                 return Ok(Decision::Answer(Ok(Outcome::Registered { incarnation: current })));
             }
         }
+        #[cfg(pinfold_mutants)]
+        let after = if is_armed(Mutant::AnyoneSucceeds) { current } else { after };
         if after != current {
             return Err(Rejection::StaleIncarnation { current });
         }
@@ -99,6 +103,8 @@ impl Catalog {
             Some(slot) => slot,
             None => self.table.add_owner(owner, role),
         };
+        #[cfg(pinfold_mutants)]
+        self.end_pins_of_current(slot);
         self.table.succeed(slot, start, incarnation);
     }
 
@@ -125,6 +131,10 @@ impl Catalog {
         let mut pins = 0;
         if let Some(slot) = self.table.owner(owner) {
             self.table.fence(slot, incarnation);
+            #[cfg(pinfold_mutants)]
+            if is_armed(Mutant::FenceTakesTheCurrent) {
+                self.table.fence(slot, self.table.current(slot));
+            }
             let life = self.table.life(slot, incarnation);
             pins = life.map_or(0, |life| self.table.lives[life].pin_count);
         }
@@ -180,6 +190,8 @@ impl Catalog {
     ) -> Outcome {
         self.table.job.policy = policy;
         self.table.job.limits = limits;
+        #[cfg(pinfold_mutants)]
+        let trim = trim && !is_armed(Mutant::LoweredBoundForgotten);
         if trim {
             self.table.trim = Some(0);
         }

@@ -8,6 +8,8 @@ use super::{Catalog, Change, Ruling, Sender};
 use crate::bounds::{MAX_ANSWERS, MAX_CANDIDATES};
 use crate::few::Few;
 use crate::id::{CheckpointId, EndpointId, Generation, Incarnation, OpId, PinId};
+#[cfg(pinfold_mutants)]
+use crate::mutant::{Mutant, is_armed};
 use crate::outcome::{Field, Limit, Malformed, Outcome, Pinned, Problem, Rejection};
 
 impl Catalog {
@@ -107,6 +109,8 @@ impl Catalog {
         checkpoint: CheckpointId,
     ) -> Option<Slot> {
         let slot = self.table.checkpoint(checkpoint)?;
+        #[cfg(pinfold_mutants)]
+        self.revive_collecting(slot);
         self.table.add_pin(sender.life, pin, slot, false);
         Some(slot)
     }
@@ -150,6 +154,14 @@ impl Catalog {
     pub(super) fn decide_release(&self, sender: &Sender, pin: PinId) -> Ruling {
         let slot = self.check_obeying_pin(sender, pin)?;
         let row = &self.table.pins[slot];
+        #[cfg(pinfold_mutants)]
+        if is_armed(Mutant::LimitRefusesRelease) {
+            self.check_limit(Limit::Pins, u64::from(self.table.pins.len()) + 1)?;
+        }
+        #[cfg(pinfold_mutants)]
+        if is_armed(Mutant::ReleaseUnsettled) && row.is_save() {
+            return Ok(Change::Released { pin });
+        }
         // A load pin is ended by its settle; a live one has not had it.
         if !row.is_save() || row.is_unsettled() {
             return Err(Rejection::NotFinal);
@@ -175,6 +187,11 @@ impl Catalog {
 
     pub(super) fn apply_doubted(&mut self, pin: PinId, doubtful: bool) -> Outcome {
         if let Some(slot) = self.table.pin(pin) {
+            #[cfg(pinfold_mutants)]
+            if is_armed(Mutant::DoubtMarkEndsPin) && doubtful && !self.table.pins[slot].is_save() {
+                self.table.end_pin(slot);
+                return Outcome::Doubted;
+            }
             self.table.change_pin(slot, |pin| pin.doubted = doubtful);
         }
         Outcome::Doubted

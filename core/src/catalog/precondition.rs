@@ -13,6 +13,8 @@ use crate::id::{
     CheckpointId, ConversationId, Generation, Incarnation, ObjectId, OpId, OwnerId, PinId,
     ShardIndex, StartId,
 };
+#[cfg(pinfold_mutants)]
+use crate::mutant::{Mutant, is_armed};
 use crate::outcome::{DeleteOutcome, Evidence, LostObject, TurnKey};
 use crate::policy::{Limits, Policy};
 
@@ -55,6 +57,10 @@ impl Catalog {
     /// current and not fenced.
     fn may_decide(&self, op: OpId) -> bool {
         let Some(owner) = self.table.owner(op.owner) else { return false };
+        #[cfg(pinfold_mutants)]
+        if self.fits_wrongly_obeyed(owner, op) {
+            return true;
+        }
         let row = &self.table.owners[owner];
         let obeys = row.current != NONE
             && self.table.lives[row.current].number == op.incarnation
@@ -100,7 +106,10 @@ impl Catalog {
         let is_bounded = shape.shards().len() as u64 <= u64::from(shards)
             && shape.objects() <= objects_per_checkpoint
             && self.table.generations(prepare.endpoint).count() < MAX_GENERATIONS as usize;
-        self.table.generation.0.checked_add(1) == Some(generation.0)
+        let is_next = self.table.generation.0.checked_add(1) == Some(generation.0);
+        #[cfg(pinfold_mutants)]
+        let is_next = is_next || self.reused_generation() == Some(generation);
+        is_next
             && prepare.form().is_ok()
             && is_bounded
             && self.table.attempt(prepare.attempt).is_none()
@@ -156,6 +165,10 @@ impl Catalog {
     fn released_fits(&self, pin: PinId) -> bool {
         let Some(slot) = self.table.pin(pin) else { return false };
         let row = &self.table.pins[slot];
+        #[cfg(pinfold_mutants)]
+        if is_armed(Mutant::ReleaseUnsettled) {
+            return row.is_save();
+        }
         row.is_save() && !row.is_unsettled()
     }
 
@@ -174,6 +187,10 @@ impl Catalog {
         let Some(key) = turn else {
             return row.unscoped != Unscoped::Dropped && expired.is_none();
         };
+        #[cfg(pinfold_mutants)]
+        if is_armed(Mutant::ForgottenTakesTurns) {
+            return expired.is_none_or(|turn| self.oldest(turn).is_some());
+        }
         let state = match self.table.conversation(key.conversation) {
             Some(there) if self.table.conversations[there].forgotten => TurnState::Expired,
             Some(there) => self.table.turn(there, key.turn),
@@ -287,6 +304,10 @@ impl Catalog {
     /// A turn expires by a follow-up of its conversation, of a lowered bound, or of the job, which
     /// begins with its oldest turn.
     fn may_expire(&self, conversation: Slot) -> bool {
+        #[cfg(pinfold_mutants)]
+        if is_armed(Mutant::SnapshotDropsTrim) {
+            return true;
+        }
         let row = &self.table.conversations[conversation];
         let trims = self.table.trim.is_some_and(|from| conversation >= from);
         row.is_due || trims || self.table.turns.head == row.head
@@ -294,6 +315,10 @@ impl Catalog {
 
     /// A lowered bound goes forward, and past no conversation that is over it.
     fn trim_fits(&self, next: Option<Slot>) -> bool {
+        #[cfg(pinfold_mutants)]
+        if is_armed(Mutant::SnapshotDropsTrim) && self.table.trim.is_none() {
+            return true;
+        }
         let Some(from) = self.table.trim else { return false };
         let end = self.table.conversations.end();
         let forward = next.is_none_or(|next| (from..end).contains(&next) && next > from);

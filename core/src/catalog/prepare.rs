@@ -12,6 +12,8 @@ use super::{Catalog, Change, Ruling, Sender};
 use crate::id::{
     AttemptId, CheckpointId, EndpointId, Generation, ManifestDigest, OpId, PinId, ShardIndex,
 };
+#[cfg(pinfold_mutants)]
+use crate::mutant::{Mutant, is_armed};
 use crate::outcome::{Field, Limit, Malformed, Outcome, Problem, Rejection};
 use crate::policy::Quarantine;
 
@@ -73,6 +75,8 @@ impl Catalog {
         }
         self.check_prepare_limits(sender, &prepare)?;
         let generation = Generation(self.table.generation.0 + 1);
+        #[cfg(pinfold_mutants)]
+        let generation = self.reused_generation().unwrap_or(generation);
         Ok(Change::Prepared { prepare, generation })
     }
 
@@ -81,6 +85,11 @@ impl Catalog {
         let same = row.endpoint == prepare.endpoint
             && row.digest == prepare.digest
             && *self.table.shapes.shape(row.shape) == prepare.shape;
+        #[cfg(pinfold_mutants)]
+        let same = same
+            || is_armed(Mutant::JoinIgnoresDigest)
+                && row.endpoint == prepare.endpoint
+                && *self.table.shapes.shape(row.shape) == prepare.shape;
         if !same {
             return Err(Rejection::ManifestMismatch);
         }
@@ -195,6 +204,8 @@ impl Catalog {
         let Prepare { attempt, digest, shape, .. } = prepare;
         let new = NewCheckpoint { id, attempt: *attempt, digest: *digest };
         self.table.add_checkpoint(new, shape);
+        #[cfg(pinfold_mutants)]
+        self.copy_digest(id.endpoint, *digest);
         self.apply_joined(sender, op, id, &prepare.shards)
     }
 
@@ -223,6 +234,10 @@ impl Catalog {
         checkpoint: CheckpointId,
     ) -> Outcome {
         let pin = PinId { op, place: 0 };
+        #[cfg(pinfold_mutants)]
+        if is_armed(Mutant::KeptWithoutPin) {
+            return Outcome::AlreadyPublished { pin, checkpoint };
+        }
         self.add_load_pin(sender, pin, checkpoint);
         Outcome::AlreadyPublished { pin, checkpoint }
     }

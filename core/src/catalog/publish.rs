@@ -7,6 +7,8 @@ use super::slab::{NONE, Slot};
 use super::table::{Checkpoint, Stage, TurnState, Unscoped};
 use super::{Catalog, Change, Ruling, Sender};
 use crate::id::{CheckpointId, PinId};
+#[cfg(pinfold_mutants)]
+use crate::mutant::{Mutant, is_armed};
 use crate::outcome::{Field, Limit, Malformed, Outcome, Problem, Rejection, TurnKey};
 
 impl Catalog {
@@ -67,7 +69,10 @@ impl Catalog {
             self.check_expired_limit()?;
             return Ok(self.over_job_after(slot));
         };
-        if self.table.conversations[conversation].forgotten {
+        let forgotten = self.table.conversations[conversation].forgotten;
+        #[cfg(pinfold_mutants)]
+        let forgotten = forgotten && !is_armed(Mutant::ForgottenTakesTurns);
+        if forgotten {
             return Err(Rejection::TurnExpired);
         }
         match self.table.turn(conversation, key.turn) {
@@ -128,6 +133,12 @@ impl Catalog {
         let policy = &self.table.job.policy;
         let row = &self.table.conversations[conversation];
         let oldest = (row.head != NONE).then(|| self.table.turn_key(row.head));
+        #[cfg(pinfold_mutants)]
+        let oldest = oldest.map(|oldest| self.expired_instead(oldest));
+        #[cfg(pinfold_mutants)]
+        if is_armed(Mutant::OneTurnMore) && row.turns == policy.turns {
+            return self.over_job_after(checkpoint);
+        }
         if row.turns >= policy.turns {
             return oldest;
         }
@@ -189,6 +200,15 @@ impl Catalog {
 
     /// Lets a live turn refer to one more checkpoint; Lost ones of the same endpoint leave it.
     fn publish_again(&mut self, first: Slot, checkpoint: Slot) {
+        #[cfg(pinfold_mutants)]
+        if is_armed(Mutant::RepublishMoves) {
+            self.make_newest(first);
+        }
+        #[cfg(pinfold_mutants)]
+        if is_armed(Mutant::SecondPublicationReplaces) && !self.refers(first, checkpoint) {
+            self.table.replace_references(first, checkpoint, |_| true);
+            return;
+        }
         let endpoint = self.table.checkpoints[checkpoint].endpoint;
         let id = self.table.checkpoints[checkpoint].id();
         let lost = |row: &Checkpoint| row.lost && row.endpoint == endpoint;

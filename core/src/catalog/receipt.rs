@@ -9,6 +9,8 @@ use alloc::vec::Vec;
 use super::slab::{NONE, Slot};
 use crate::few::Few;
 use crate::id::{CheckpointId, Incarnation, PinId};
+#[cfg(pinfold_mutants)]
+use crate::mutant::{Mutant, is_armed};
 use crate::outcome::{Evidence, Outcome, Pinned, Rejection, TurnKey};
 
 /// What was decided about one command.
@@ -103,6 +105,10 @@ impl Receipts {
         match self.receipt(sequence, window) {
             None => Ok(Known::New),
             Some(receipt) if receipt.fingerprint == fingerprint => {
+                Ok(Known::Answered(receipt.answer.map(|brief| self.whole(brief))))
+            }
+            #[cfg(pinfold_mutants)]
+            Some(receipt) if is_armed(Mutant::ConflictAnswered) => {
                 Ok(Known::Answered(receipt.answer.map(|brief| self.whole(brief))))
             }
             Some(_) => Err(Rejection::OpConflict),
@@ -222,6 +228,17 @@ impl Receipts {
         self.ring.clear();
         self.answers.clear();
         self.free = NONE;
+    }
+
+    /// Forgets those of all sequences but these.
+    #[cfg(pinfold_mutants)]
+    pub(super) fn lose_all_but(&mut self, sequences: &[u64]) {
+        for place in 0..self.ring.len() {
+            if !sequences.contains(&self.ring[place].sequence) {
+                self.forget_answers(place);
+                self.ring[place] = Kept::NONE;
+            }
+        }
     }
 
     /// The receipts that can still be asked for, by ascending sequence.

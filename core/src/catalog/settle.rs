@@ -5,6 +5,8 @@
 use super::slab::{NONE, Slot};
 use super::{Catalog, Change, Ruling, Sender};
 use crate::id::{CheckpointId, PinId, ShardIndex};
+#[cfg(pinfold_mutants)]
+use crate::mutant::{Mutant, is_armed};
 use crate::outcome::{Evidence, Loss, LostObject, Outcome, Rejection};
 
 use super::table::Stage;
@@ -20,6 +22,8 @@ impl Catalog {
         let slot = self.check_obeying_pin(sender, pin)?;
         let row = &self.table.pins[slot];
         let foreign = row.life != sender.life;
+        #[cfg(pinfold_mutants)]
+        let foreign = foreign && !is_armed(Mutant::OperatorSettlesSuccess);
         // Nobody but the incarnation that moved the bytes can know that all of them arrived.
         if foreign && evidence == Evidence::QuiescedSuccess {
             return Err(Rejection::ForeignPin);
@@ -29,6 +33,8 @@ impl Catalog {
         {
             return Err(Rejection::ShardNotClaimed { shard });
         }
+        #[cfg(pinfold_mutants)]
+        let evidence = self.misread_evidence(evidence)?;
         match evidence {
             Evidence::Active | Evidence::Quiescing => Err(Rejection::NotFinal),
             Evidence::NotExposed
@@ -82,6 +88,8 @@ impl Catalog {
     pub(super) fn settle_pin(&mut self, slot: Slot, only: Option<ShardIndex>, evidence: Evidence) {
         let row = self.table.pins[slot];
         if !row.is_save() {
+            #[cfg(pinfold_mutants)]
+            let evidence = self.end_of_load(slot, evidence);
             if evidence.is_final() {
                 self.table.end_pin(slot);
             } else {
@@ -97,6 +105,10 @@ impl Catalog {
                 self.table.settle_shard(slot, shard, evidence);
             }
             shard = if only.is_some() { NONE } else { claim.next };
+        }
+        #[cfg(pinfold_mutants)]
+        if evidence == Evidence::QuiescedSuccess {
+            self.settle_other_ranks(row.assembly);
         }
     }
 

@@ -175,6 +175,8 @@ impl Catalog {
         catalog.check().map_err(|broken| Inconsistent { what: broken.what })?;
         // Rows in another order, twice or left out: what is accepted encodes as it was read.
         let same = catalog.snapshot() == *snapshot;
+        #[cfg(pinfold_mutants)]
+        let catalog = catalog.badly_read_back();
         if same { Ok(catalog) } else { Err(Inconsistent { what: "its rows are not canonical" }) }
     }
 }

@@ -68,6 +68,8 @@ use core::hash::{Hash, Hasher};
 
 use crate::id::{CheckpointId, ManifestDigest, OpId, ShardIndex};
 use crate::manifest::{Manifest, ObjectName};
+#[cfg(pinfold_mutants)]
+use crate::mutant::{Mutant, is_armed};
 use crate::outcome::{Evidence, Malformed, Outcome, Pinned, Rejection};
 use crate::representation::Difference;
 
@@ -188,6 +190,10 @@ impl Transfer {
     ///
     /// An answer to anything but the command that waits changes nothing.
     pub fn answered(&mut self, op: OpId, answer: Result<Outcome, Rejection>) {
+        #[cfg(pinfold_mutants)]
+        if answer == Err(Rejection::ReceiptForgotten) && is_armed(Mutant::ForgottenIgnored) {
+            return;
+        }
         match &mut self.0 {
             Flow::Save(save) => save.answered(op, answer),
             Flow::Load(load) => load.answered(op, answer),

@@ -13,6 +13,8 @@ use super::{CheckAnswer, Completion, Fault, GetAnswer, PutAnswer, Step};
 use crate::id::ShardIndex;
 use crate::layout::Group;
 use crate::manifest::{Manifest, ObjectName};
+#[cfg(pinfold_mutants)]
+use crate::mutant::{Mutant, is_armed};
 use crate::outcome::{Evidence, LostObject};
 
 /// What a transfer knows of one object beforehand.
@@ -209,6 +211,10 @@ impl Objects {
         if self.stopped {
             return None;
         }
+        #[cfg(pinfold_mutants)]
+        if let Some(step) = self.put_again() {
+            return Some(step);
+        }
         match self.way {
             Way::ToStore => self.begin_check().or_else(|| self.begin_move()),
             Way::ToMemory if self.rows.iter().any(|row| row.tally.unchecked > 0) => {
@@ -303,6 +309,10 @@ impl Objects {
     }
 
     fn moved(&mut self, index: u32, result: Result<(), Fault>, retired: bool) -> Option<Fault> {
+        #[cfg(pinfold_mutants)]
+        if self.waits_for_another_put(index, result, retired) {
+            return None;
+        }
         if self.progress.get(index as usize)?.movement != Stage::Started {
             // The first answer stands, but a proof of retirement is always welcome.
             if retired {
@@ -367,6 +377,10 @@ impl Objects {
             return Evidence::NotExposed;
         };
         let whole = tally.left == 0 && !given_up;
+        #[cfg(pinfold_mutants)]
+        if let Some(evidence) = self.misjudged(tally, whole) {
+            return evidence;
+        }
         if whole && tally.exposed == 0 {
             Evidence::QuiescedSuccess
         } else if !self.stopped {
@@ -380,6 +394,56 @@ impl Objects {
         }
     }
 
+    #[cfg(pinfold_mutants)]
+    fn misjudged(&self, tally: &Tally, whole: bool) -> Option<Evidence> {
+        if is_armed(Mutant::SettleBeforeRetired) && whole {
+            Some(Evidence::QuiescedSuccess)
+        } else if is_armed(Mutant::NotExposedAfterStart) && self.stopped && tally.exposed > 0 {
+            Some(Evidence::NotExposed)
+        } else if is_armed(Mutant::DoubtIsFailure) && self.stopped && tally.doubtful > 0 {
+            Some(Evidence::QuiescedFailure)
+        } else {
+            None
+        }
+    }
+
+    /// Takes the first failure of a put for no answer. Its check, which no object needs that was
+    /// not put, stands for "once more".
+    #[cfg(pinfold_mutants)]
+    fn waits_for_another_put(
+        &mut self,
+        index: u32,
+        result: Result<(), Fault>,
+        retired: bool,
+    ) -> bool {
+        let Some(progress) = self.progress.get(index as usize).copied() else { return false };
+        let is_save = self.way == Way::ToStore && !self.stopped;
+        if !is_armed(Mutant::PutAgain) || !is_save || progress.movement != Stage::Started {
+            return false;
+        }
+        let again = result == Err(Fault::Unknown) && progress.check == Stage::Waiting;
+        self.change(index, |progress| {
+            progress.check = if again { Stage::NotStarted } else { Stage::Waiting };
+            if again {
+                progress.movement = Stage::Waiting;
+                progress.exposed &= !retired;
+            }
+        });
+        again
+    }
+
+    #[cfg(pinfold_mutants)]
+    fn put_again(&mut self) -> Option<Step> {
+        let waits = |it: &Progress| (it.movement, it.check) == (Stage::Waiting, Stage::NotStarted);
+        let index = self.progress.iter().position(waits)?;
+        self.change(u32::try_from(index).ok()?, |progress| {
+            progress.movement = Stage::Started;
+            progress.exposed = true;
+        });
+        let item = self.items.get(index)?;
+        Some(Step::Put { object: item.name, bytes: item.bytes })
+    }
+
     /// True when nothing of it may be touched any more.
     pub(super) fn is_retired(&self) -> bool {
         self.rows.iter().all(|row| row.tally.exposed == 0)
@@ -387,6 +451,11 @@ impl Objects {
 
     /// True when everything arrived, is checked, and is retired.
     pub(super) fn is_whole(&self) -> bool {
+        #[cfg(pinfold_mutants)]
+        if is_armed(Mutant::AdoptEarly) || is_armed(Mutant::AdoptBeforeRetired) {
+            let missing = u32::from(is_armed(Mutant::AdoptEarly));
+            return self.rows.iter().all(|row| row.tally.left <= missing && !row.given_up);
+        }
         let whole = |row: &Row| row.tally.left == 0 && row.tally.exposed == 0 && !row.given_up;
         self.rows.iter().all(whole)
     }
@@ -422,8 +491,11 @@ impl Progress {
         let answered = self.movement != Stage::Started;
         let began = matches!(self.movement, Stage::Started | Stage::Good | Stage::Bad);
         let moved = matches!(self.movement, Stage::Good | Stage::Unneeded);
+        let checked = self.check == Stage::Good;
+        #[cfg(pinfold_mutants)]
+        let checked = checked || is_armed(Mutant::Unconfirmed);
         Tally {
-            left: one(!moved || self.check != Stage::Good),
+            left: one(!moved || !checked),
             unchecked: one(self.check != Stage::Good),
             started: one(began),
             exposed: one(self.exposed),
@@ -479,6 +551,8 @@ fn judge_get(item: &Item, answer: GetAnswer) -> Result<(), Fault> {
         GetAnswer::Verified { .. } | GetAnswer::Arrived { .. } => Err(Fault::Unverified),
         GetAnswer::Absent => Err(Fault::Absent),
         GetAnswer::WrongSize { bytes } => Err(Fault::WrongSize { bytes }),
+        #[cfg(pinfold_mutants)]
+        GetAnswer::WrongBytes if is_armed(Mutant::WrongBytesAdopted) => Ok(()),
         GetAnswer::WrongBytes => Err(Fault::WrongBytes),
         GetAnswer::Unreadable => Err(Fault::Unreadable),
         GetAnswer::NotStarted => Err(Fault::NotStarted),

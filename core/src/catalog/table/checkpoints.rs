@@ -8,6 +8,8 @@ use crate::catalog::list::Links;
 use crate::catalog::shape::Shape;
 use crate::catalog::slab::{NONE, Slot};
 use crate::id::{AttemptId, CheckpointId, EndpointId, ManifestDigest};
+#[cfg(pinfold_mutants)]
+use crate::mutant::{Mutant, is_armed};
 use crate::outcome::{DeleteOutcome, Evidence};
 
 /// What a record begins with, beside its shape.
@@ -137,6 +139,8 @@ impl Table {
         let row = &mut self.checkpoints[slot];
         let bytes = self.shapes.bytes(row.shape);
         let was = core::mem::replace(&mut row.unscoped, mark);
+        #[cfg(pinfold_mutants)]
+        let was = if is_armed(Mutant::DroppedBytesStay) { Unscoped::Never } else { was };
         if was == Unscoped::Marked {
             self.counters.bytes_unscoped -= u128::from(bytes);
         }
@@ -213,6 +217,13 @@ impl Table {
 
     /// Puts a checkpoint at the queue's end, to go on there at an object.
     pub(crate) fn requeue(&mut self, disposal: Slot, cursor: u32) {
+        #[cfg(pinfold_mutants)]
+        if is_armed(Mutant::RefusedStaysInFront)
+            && self.disposals[disposal].outcomes.contains(&Some(DeleteOutcome::Refused))
+        {
+            self.disposals[disposal].cursor = cursor;
+            return;
+        }
         self.queue.unlink(&mut self.disposals, disposal, |row| &mut row.queue);
         self.queue.push(&mut self.disposals, disposal, |row| &mut row.queue);
         self.disposals[disposal].cursor = cursor;

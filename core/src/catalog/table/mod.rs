@@ -22,6 +22,8 @@ use crate::id::{
     AttemptId, CheckpointId, ConversationId, EndpointId, Generation, Incarnation, ManifestDigest,
     OwnerId, StartId, TurnId,
 };
+#[cfg(pinfold_mutants)]
+use crate::mutant::{Mutant, is_armed};
 use crate::outcome::{DeleteOutcome, Evidence};
 use crate::policy::Genesis;
 
@@ -242,7 +244,15 @@ impl Checkpoint {
     }
 
     /// May be served: whole, not lost, not being collected.
-    pub(crate) const fn is_restorable(&self) -> bool {
+    pub(crate) fn is_restorable(&self) -> bool {
+        #[cfg(pinfold_mutants)]
+        if is_armed(Mutant::ServeLost) && self.stage == Stage::Whole {
+            return true;
+        }
+        #[cfg(pinfold_mutants)]
+        if is_armed(Mutant::ServeCollecting) && self.stage == Stage::Collecting {
+            return !self.lost;
+        }
         matches!(self.stage, Stage::Whole) && !self.lost
     }
 }

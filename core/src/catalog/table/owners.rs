@@ -9,6 +9,8 @@ use crate::catalog::owner::Role;
 use crate::catalog::receipt::Receipts;
 use crate::catalog::slab::{NONE, Slot};
 use crate::id::{Incarnation, OwnerId, StartId};
+#[cfg(pinfold_mutants)]
+use crate::mutant::{Mutant, is_armed};
 
 impl Table {
     pub(crate) fn owner(&self, id: OwnerId) -> Option<Slot> {
@@ -116,6 +118,10 @@ impl Table {
             return;
         }
         self.change_life(life, |life| life.fenced = true);
+        #[cfg(pinfold_mutants)]
+        if is_armed(Mutant::FenceLeavesPins) {
+            return;
+        }
         if self.lives[life].pins != NONE {
             self.fencing.push(&mut self.lives, life, |life| &mut life.fencing);
         }

@@ -5,6 +5,8 @@ use crate::catalog::index::Index;
 use crate::catalog::list::{self, Links};
 use crate::catalog::slab::{NONE, Slot};
 use crate::id::{OpId, PinId, ShardIndex};
+#[cfg(pinfold_mutants)]
+use crate::mutant::{Mutant, is_armed};
 use crate::outcome::Evidence;
 
 impl Table {
@@ -97,6 +99,10 @@ impl Table {
         self.pins.remove(slot);
         let owner = self.lives[pin.life].owner;
         self.lives[pin.life].pin_count -= 1;
+        #[cfg(pinfold_mutants)]
+        if is_armed(Mutant::EndedPinCounted) && !pin.is_save() {
+            self.owners[owner].pins += 1;
+        }
         self.owners[owner].pins -= 1;
         self.forget_life(pin.life);
         if pin.is_save() {
@@ -105,6 +111,8 @@ impl Table {
         if self.checkpoints[pin.checkpoint].pins == NONE {
             let shape = self.checkpoints[pin.checkpoint].shape;
             self.counters.bytes_pinned -= u128::from(self.shapes.bytes(shape));
+            #[cfg(pinfold_mutants)]
+            self.end_unscoped(pin.checkpoint);
             self.join_queue_if_unheld(pin.checkpoint);
         }
     }
@@ -188,6 +196,13 @@ impl Table {
         row.shards.clear();
         self.assemblies.remove(assembly);
         let row = &mut self.checkpoints[checkpoint];
+        #[cfg(pinfold_mutants)]
+        if is_armed(Mutant::AbandonedIsWhole) && row.stage == Stage::Prepared
+            || is_armed(Mutant::ServeFailed) && row.stage == Stage::Failed
+        {
+            row.stage = Stage::Whole;
+            row.link = NONE;
+        }
         if row.stage == Stage::Prepared {
             row.stage = Stage::Failed;
         }

@@ -2,6 +2,8 @@
 
 use super::{BadFrame, Fault, Frame, HEAD_BYTES, Head, MAX_FRAME_BYTES, index, offset};
 use crate::id::Epoch;
+#[cfg(pinfold_mutants)]
+use crate::mutant::{Mutant, is_armed};
 
 /// What [`scan`] found: good frames, and how they end. Positions count from the scanned bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -163,7 +165,27 @@ pub fn scan<'a>(epoch: &Epoch, first_sequence: u64, bytes: &'a [u8]) -> Result<S
         rest = rest.get(frame.length()..).unwrap_or_default();
     };
     let good = bytes.get(..bytes.len() - rest.len()).unwrap_or_default();
+    #[cfg(pinfold_mutants)]
+    if let (Some(at), End::Torn { why, .. }) = (last_frame_at, end)
+        && at > 0
+        && is_armed(Mutant::TornTailTakesMore)
+    {
+        return Ok(without_the_last(bytes, at, why));
+    }
     Ok(Scan { good, last_frame_at, next_sequence, end })
+}
+
+/// Takes the good frame that begins at `last` for a part of the torn tail behind it; never the first.
+#[cfg(pinfold_mutants)]
+fn without_the_last(bytes: &[u8], last: u64, why: BadFrame) -> Scan<'_> {
+    let (good, tail) = bytes.split_at(usize::try_from(last).unwrap_or(bytes.len()));
+    let (mut at, mut last_frame_at) = (0, None);
+    for frame in frames_in(good) {
+        last_frame_at = Some(at);
+        at += offset(frame.length());
+    }
+    let next_sequence = frames_in(tail).next().map_or(0, |frame| frame.first_sequence);
+    Scan { good, last_frame_at, next_sequence, end: End::Torn { at, why } }
 }
 
 /// Walks the good bytes of an earlier [`scan`] again, without checksums.

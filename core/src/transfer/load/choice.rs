@@ -7,6 +7,8 @@ use core::hash::{Hash, Hasher};
 use super::{Load, Reading, Row};
 use crate::id::{CheckpointId, EndpointId, ManifestDigest, ObjectId, ShardIndex};
 use crate::manifest::Manifest;
+#[cfg(pinfold_mutants)]
+use crate::mutant::{Mutant, is_armed};
 use crate::outcome::Pinned;
 use crate::representation::Difference;
 use crate::transfer::objects::Objects;
@@ -97,6 +99,10 @@ impl Load {
     fn agreeing(&self, row: u32) -> Option<&Candidate> {
         let Pinned { checkpoint, digest } = self.rows.get(row as usize)?.pinned?;
         let candidate = self.candidate(checkpoint.endpoint)?;
+        #[cfg(pinfold_mutants)]
+        if is_armed(Mutant::OtherDigestChosen) {
+            return Some(candidate);
+        }
         candidate.digest.is_none_or(|planned| planned == digest).then_some(candidate)
     }
 
@@ -177,7 +183,10 @@ impl Load {
             return false;
         }
         self.describe = Turnstile::Open;
-        if manifest.digest() == digest {
+        let same = manifest.digest() == digest;
+        #[cfg(pinfold_mutants)]
+        let same = same || is_armed(Mutant::OtherDigestChosen);
+        if same {
             self.begin(manifest);
         } else {
             self.chosen = None;

@@ -124,7 +124,16 @@ impl Schedule {
         if let Some((attempt, endpoint, geometry, missing)) = joined {
             let shards = if odd { self.small(all) + 1 } else { missing };
             let geometry = geometry ^ u8::from(self.workload.happens(30_000));
-            return Some(Choice::Save { process, endpoint, geometry, attempt, shards, publishes });
+            let compares = !self.workload.happens(100_000);
+            return Some(Choice::Save {
+                process,
+                endpoint,
+                geometry,
+                attempt,
+                shards,
+                publishes,
+                compares,
+            });
         }
         let latest = u32::from(world.attempts());
         let attempt = if odd { self.workload.between(1, latest + 1) } else { latest + 1 };
@@ -132,7 +141,8 @@ impl Schedule {
         let geometry = u8::from(self.workload.happens(80_000));
         let shards = if self.workload.happens(500_000) { all } else { self.small(all) + 1 };
         let attempt = u16::try_from(attempt).ok()?;
-        Some(Choice::Save { process, endpoint, geometry, attempt, shards, publishes })
+        let compares = !self.workload.happens(100_000);
+        Some(Choice::Save { process, endpoint, geometry, attempt, shards, publishes, compares })
     }
 
     fn draw_load(&mut self, world: &World) -> Option<Choice> {

@@ -68,6 +68,8 @@ pub enum Seen {
         /// The work.
         effect: Effect,
     },
+    /// The disk failed to sync. Whatever waits is answered, and the coordinator is over.
+    SyncFailed,
     /// The coordinator is gone, and with it whatever the disk has not synced.
     Crashed,
     /// The coordinator is back with what the disk holds.

@@ -44,6 +44,15 @@ pub enum Content {
     Garbage,
 }
 
+/// A stored value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Stored {
+    /// What its bytes are.
+    pub content: Content,
+    /// How many.
+    pub bytes: u64,
+}
+
 /// A move of one object between a worker's memory and the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Move {
@@ -103,9 +112,9 @@ pub struct Work {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Store {
     /// What is stored.
-    pub objects: BTreeMap<StoreKey, Content>,
+    pub objects: BTreeMap<StoreKey, Stored>,
     /// What it lost by itself, and may find again.
-    pub vanished: BTreeMap<StoreKey, Content>,
+    pub vanished: BTreeMap<StoreKey, Stored>,
     /// Moves that somebody still works on, in the order in which they began.
     pub moves: Vec<Move>,
     /// Checks without an answer.

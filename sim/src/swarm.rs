@@ -189,6 +189,7 @@ fn draw_setup(draws: &mut Draws) -> Setup {
     let (conversations, turns, transfers) = (small(1, 3), small(2, 6), small(1, 2));
     let policies = [(); 2].map(|()| draw_policy(draws));
     let limits = draw_limits(draws);
+    let overrun = if draws.happens(150_000) { draws.between(1, 12) } else { 0 };
     Setup {
         workers,
         operators,
@@ -198,6 +199,7 @@ fn draw_setup(draws: &mut Draws) -> Setup {
         turns,
         transfers,
         starts: u32::MAX,
+        overrun,
         policies,
         limits,
     }

@@ -42,6 +42,7 @@ impl Oracle {
             | Seen::Synced { .. }
             | Seen::Replied { .. }
             | Seen::HandedOut { .. }
+            | Seen::SyncFailed
             | Seen::Crashed
             | Seen::Recovered
             | Seen::OwnerDied { .. }

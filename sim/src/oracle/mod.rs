@@ -42,6 +42,8 @@ pub struct Oracle {
     facts: Facts,
     moves: Moves,
     desk: Desk,
+    /// The disk failed to sync, so nothing may wait any more.
+    failed: bool,
 }
 
 impl Oracle {
@@ -52,6 +54,7 @@ impl Oracle {
             facts: Facts::new(genesis.policy),
             moves: Moves::default(),
             desk: Desk::new(genesis.epoch, genesis.limits.unanswered),
+            failed: false,
         }
     }
 
@@ -66,7 +69,8 @@ impl Oracle {
             Seen::Synced { events } => return events.iter().try_for_each(|it| self.synced(it)),
             Seen::Replied { ticket, reply } => return self.replied(*ticket, reply),
             Seen::HandedOut { effect } => return self.handed_out(effect),
-            Seen::Crashed => self.desk.crash(),
+            Seen::SyncFailed => self.failed = true,
+            Seen::Crashed => return self.crashed(),
             Seen::MoveBegan { .. }
             | Seen::PutSucceeded { .. }
             | Seen::Confirmed { .. }
@@ -112,6 +116,18 @@ impl Oracle {
     #[must_use]
     pub fn is_empty_of_ours(&self) -> bool {
         !self.moves.stored.iter().any(|key| matches!(key, StoreKey::Private(..)))
+    }
+
+    /// What waits when a coordinator dies is never answered; after a failed sync all of it was.
+    fn crashed(&mut self) -> Judged {
+        if core::mem::take(&mut self.failed)
+            && let Some(ticket) = self.desk.unanswered()
+        {
+            let what = format!("ticket {} was not answered after a failed sync", ticket.0);
+            return broken(Invariant::L2, what);
+        }
+        self.desk.crash();
+        Ok(())
     }
 
     /// Follows one durable record.

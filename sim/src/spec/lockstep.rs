@@ -124,6 +124,7 @@ impl Lockstep {
             | Seen::Adopted { .. }
             | Seen::FalseProof { .. }
             | Seen::Returned { .. }
+            | Seen::SyncFailed
             | Seen::Listed { .. } => Ok(()),
         }
     }

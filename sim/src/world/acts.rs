@@ -15,7 +15,9 @@ impl World {
         match act {
             Act::Report(number) => return self.report(index, number),
             Act::Conflict => return self.conflict(index, seen),
-            Act::Settle(pin, _) if !self.is_proven(pin) => self.assert_falsely(pin, seen),
+            Act::Settle(pin, evidence) if evidence.is_final() && !self.is_proven(pin) => {
+                self.assert_falsely(pin, seen);
+            }
             Act::Fence(process, incarnation) if !self.is_over(process, incarnation) => {
                 let owner = self.owner(process);
                 let incarnation = Incarnation(incarnation);

@@ -146,6 +146,8 @@ pub enum PutEnd {
     OkAbsent,
     /// The answer is ok, and other bytes are there.
     OkGarbage,
+    /// The answer is ok, and a byte is missing.
+    OkShort,
 }
 
 /// When something that was begun takes effect in the store.
@@ -207,6 +209,8 @@ pub enum Choice {
         shards: u8,
         /// What it publishes.
         publishes: Publishes,
+        /// Its host compares with other ranks, where there are any.
+        compares: bool,
     },
     /// A worker begins a load.
     Load {
@@ -239,6 +243,8 @@ pub enum Choice {
     Duplicate(About),
     /// A request reaches it with another epoch.
     Misaddress(About),
+    /// A request that had arrived is under way once more.
+    Replay(About),
     /// A request is lost.
     Lose(About),
     /// An answer reaches its process.

@@ -10,7 +10,7 @@ use pinfold_core::engine::{Batch, Config, Engine};
 use pinfold_core::journal::record::{Frame, scan};
 use pinfold_core::journal::snapshot;
 use pinfold_core::policy::Genesis;
-use pinfold_core::replay::{Replay, decode_event};
+use pinfold_core::replay::{RecoverError, Replay, decode_event, follow};
 
 /// What a disk holds for certain.
 #[derive(Clone, Debug)]
@@ -132,14 +132,13 @@ impl Disk {
     fn follow(&mut self, frame: &Frame<'_>) -> Result<Vec<Event>, Unreadable> {
         let mut events = Vec::new();
         for (position, record) in frame.records() {
-            let event =
-                decode_event(record, position).map_err(|error| Unreadable(error.to_string()))?;
-            if position != self.position || !self.catalog.fits(&event) {
-                return Err(Unreadable(format!("record {position} does not fit: {event:?}")));
+            let unreadable = |error: RecoverError| Unreadable(error.to_string());
+            if position != self.position {
+                return Err(unreadable(RecoverError::Misplaced { position }));
             }
-            self.catalog.apply(&event);
+            follow(&mut self.catalog, record, position).map_err(unreadable)?;
             self.position += 1;
-            events.push(event);
+            events.push(decode_event(record, position).map_err(unreadable)?);
         }
         Ok(events)
     }

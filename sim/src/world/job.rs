@@ -90,7 +90,7 @@ impl World {
     /// A worker begins a save or a load.
     pub(super) fn begin(&mut self, choice: Choice, seen: &mut Vec<Seen>) {
         let (process, made, doing) = match choice {
-            Choice::Save { process, endpoint, geometry, attempt, shards, publishes } => {
+            Choice::Save { process, endpoint, geometry, attempt, shards, publishes, compares } => {
                 self.attempts = self.attempts.max(attempt);
                 let all = (1_u8 << self.setup.shards) - 1;
                 let request = SaveRequest {
@@ -98,7 +98,7 @@ impl World {
                     manifest: self.library.manifest(endpoint, geometry).clone(),
                     shards: shards_of(shards).collect(),
                     publication: self.publication(publishes),
-                    has_peers: shards != all,
+                    has_peers: compares && shards != all,
                 };
                 (
                     process,

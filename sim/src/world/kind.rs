@@ -92,6 +92,7 @@ pub enum Kind {
     FailSync,
     Die,
     Duplicate,
+    Replay,
     Lose,
     Misaddress,
     DuplicateAnswer,
@@ -130,7 +131,7 @@ pub enum Kind {
 struct Row(Kind, Group, &'static str, &'static str);
 
 /// Every kind with its group, its name, and what it stands for.
-const ROWS: [Row; 69] = [
+const ROWS: [Row; 70] = [
     Row(Kind::Register, Group::Always, "register", "a process registers"),
     Row(Kind::Save, Group::Always, "save", "a worker begins a save"),
     Row(Kind::Load, Group::Always, "load", "a worker begins a load"),
@@ -168,6 +169,7 @@ const ROWS: [Row; 69] = [
     Row(Kind::FailSync, Group::Written, "fail-sync", "a sync fails"),
     Row(Kind::Die, Group::Always, "die", "a process dies and comes back with nothing"),
     Row(Kind::Duplicate, Group::Requests, "dup", "a request arrives twice"),
+    Row(Kind::Replay, Group::Up, "replay", "a request that had arrived comes once more"),
     Row(Kind::Lose, Group::Requests, "lose", "a request is lost"),
     Row(Kind::Misaddress, Group::Requests, "misaddress", "a request of another epoch arrives"),
     Row(Kind::DuplicateAnswer, Group::Answers, "dup-answer", "an answer arrives twice"),
@@ -276,6 +278,7 @@ impl Kind {
             Choice::Deliver(_) => Self::Deliver,
             Choice::Duplicate(_) => Self::Duplicate,
             Choice::Misaddress(_) => Self::Misaddress,
+            Choice::Replay(_) => Self::Replay,
             Choice::Lose(_) => Self::Lose,
             Choice::Answer(_) => Self::Answer,
             Choice::DuplicateAnswer(_) => Self::DuplicateAnswer,
@@ -339,7 +342,7 @@ impl Kind {
             PutEnd::NotStarted => Self::PutNotStarted,
             PutEnd::Failed { retired: true, .. } => Self::PutFailed,
             PutEnd::Failed { retired: false, .. } => Self::PutInDoubt,
-            PutEnd::OkAbsent | PutEnd::OkGarbage => Self::PutLies,
+            PutEnd::OkAbsent | PutEnd::OkGarbage | PutEnd::OkShort => Self::PutLies,
         }
     }
 }

@@ -32,9 +32,12 @@ use self::network::{Asks, Lane, Says};
 use self::process::Process;
 use self::setup::{Library, Setup};
 use crate::seen::Seen;
-use crate::store::{Content, Store, StoreKey, Work};
+use crate::store::{Content, Store, StoreKey, Stored, Work};
 
 pub use kind::{Group, Kind};
+
+/// How many requests the network holds on to after they arrived.
+const REMEMBERED: usize = 6;
 
 /// What the coordinator was asked by somebody else than a process.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -59,6 +62,8 @@ pub struct World {
     pub processes: Vec<Process>,
     /// Messages to the coordinator.
     pub requests: Lane<Asks>,
+    /// The last requests that arrived: they may come once more.
+    arrived: Vec<(About, Asks)>,
     /// Answers to the processes.
     pub answers: Lane<Says>,
     /// The store.
@@ -93,15 +98,14 @@ impl World {
             Process::new(setup.owner(index), role)
         };
         let foreign = StoreKey::Foreign(0);
-        let store = Store {
-            objects: BTreeMap::from([(foreign, Content::Of(foreign))]),
-            ..Store::default()
-        };
+        let stored = Stored { content: Content::Of(foreign), bytes: 1 };
+        let store = Store { objects: BTreeMap::from([(foreign, stored)]), ..Store::default() };
         Ok(Self {
             library: Library::of(&setup),
             coordinator: Coordinator::new(&setup.genesis())?,
             processes: (0..setup.processes()).map(process).collect(),
             requests: Lane::default(),
+            arrived: Vec::new(),
             answers: Lane::default(),
             store,
             lives: BTreeMap::new(),
@@ -141,6 +145,7 @@ impl World {
             Choice::Deliver(_)
             | Choice::Duplicate(_)
             | Choice::Misaddress(_)
+            | Choice::Replay(_)
             | Choice::Lose(_)
             | Choice::Answer(_)
             | Choice::DuplicateAnswer(_)
@@ -178,6 +183,7 @@ impl World {
         match choice {
             Choice::Deliver(about) => {
                 if let Some(asks) = self.requests.take(about) {
+                    self.remember(about, &asks);
                     self.submit_message(about, asks, false, seen);
                 }
             }
@@ -185,6 +191,11 @@ impl World {
                 if let Some(asks) = self.requests.peek(about) {
                     let astray = matches!(choice, Choice::Misaddress(_));
                     self.submit_message(about, asks, astray, seen);
+                }
+            }
+            Choice::Replay(about) => {
+                if let Some((_, asks)) = self.arrived.iter().find(|it| it.0 == about).cloned() {
+                    self.requests.send(about, asks);
                 }
             }
             Choice::Lose(about) => drop(self.requests.take(about)),
@@ -201,6 +212,15 @@ impl World {
             Choice::LoseAnswer(about) => drop(self.answers.take(about)),
             _ => {}
         }
+    }
+
+    /// A network may hold on to what has arrived.
+    fn remember(&mut self, about: About, asks: &Asks) {
+        self.arrived.retain(|it| it.0 != about);
+        if self.arrived.len() == REMEMBERED {
+            self.arrived.remove(0);
+        }
+        self.arrived.push((about, asks.clone()));
     }
 
     /// What becomes of the coordinator and its disk.
@@ -225,6 +245,7 @@ impl World {
             Choice::FailSync(kept_bytes) => {
                 let events = self.coordinator.fail(kept_bytes)?;
                 self.synced(events, seen);
+                seen.push(Seen::SyncFailed);
             }
             Choice::Crash(kept_bytes) => {
                 let events = self.coordinator.crash(kept_bytes)?;

@@ -79,6 +79,7 @@ impl World {
             Kind::Deliver | Kind::Duplicate | Kind::Misaddress | Kind::Lose => {
                 self.offer_messages(kind, found);
             }
+            Kind::Replay => found.extend(self.arrived.iter().map(|it| Choice::Replay(it.0))),
             Kind::Answer | Kind::DuplicateAnswer | Kind::LoseAnswer => {
                 self.offer_messages(kind, found);
             }
@@ -188,6 +189,7 @@ impl World {
                                 attempt,
                                 shards,
                                 publishes: *publishes,
+                                compares: true,
                             })
                         }));
                     }
@@ -274,9 +276,9 @@ impl World {
                         Kind::PutNotStarted => put(PutEnd::NotStarted),
                         Kind::PutFailed => failed(true).into_iter().for_each(put),
                         Kind::PutInDoubt => failed(false).into_iter().for_each(put),
-                        Kind::PutLies => {
-                            [PutEnd::OkAbsent, PutEnd::OkGarbage].into_iter().for_each(put)
-                        }
+                        Kind::PutLies => [PutEnd::OkAbsent, PutEnd::OkGarbage, PutEnd::OkShort]
+                            .into_iter()
+                            .for_each(put),
                         _ => {}
                     }
                 }
@@ -341,7 +343,12 @@ impl World {
         let mut acts = Vec::new();
         let pins = || self.pin_names();
         let settles = |pin: PinName| {
-            let evidence = [Evidence::QuiescedFailure, Evidence::NotExposed, Evidence::InDoubt];
+            let evidence = [
+                Evidence::QuiescedFailure,
+                Evidence::NotExposed,
+                Evidence::InDoubt,
+                Evidence::QuiescedSuccess,
+            ];
             evidence.map(move |evidence| Act::Settle(pin, evidence))
         };
         let generations = || {

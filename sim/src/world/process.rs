@@ -126,7 +126,7 @@ impl World {
     }
 
     fn flush(&mut self, index: u8) {
-        let window = self.setup.limits.unanswered;
+        let window = self.setup.limits.unanswered + self.setup.overrun;
         let process = &mut self.processes[usize::from(index)];
         while process.may_ask(window) {
             let (Some(incarnation), Some((command, job))) =

@@ -1,7 +1,5 @@
 //! Which choices there are: what must be true of a World for a choice to be one.
 
-use pinfold_core::outcome::Evidence;
-
 use super::World;
 use super::choice::{About, Act, Choice, DeleteEnd, JobId, Lands, PinName, Publishes, PutEnd};
 use super::job::{Doing, Stands};
@@ -41,6 +39,9 @@ impl World {
             }
             Choice::Deliver(about) | Choice::Duplicate(about) | Choice::Misaddress(about) => {
                 self.coordinator.engine.is_some() && self.requests.has(about)
+            }
+            Choice::Replay(about) => {
+                self.arrived.iter().any(|it| it.0 == about) && !self.requests.has(about)
             }
             Choice::Lose(about) => self.requests.has(about),
             Choice::Answer(about) | Choice::DuplicateAnswer(about) | Choice::LoseAnswer(about) => {
@@ -142,11 +143,7 @@ impl World {
                 let work = self.store.work.iter().find(|work| work.number == number);
                 work.is_some_and(|work| !work.outcomes.is_empty())
             }
-            Act::Settle(pin, evidence) => {
-                // Nobody but the worker itself claims a success.
-                is_operator && has_pin(pin) && evidence != Evidence::QuiescedSuccess
-            }
-            Act::Release(pin) => is_operator && has_pin(pin),
+            Act::Settle(pin, _) | Act::Release(pin) => is_operator && has_pin(pin),
             Act::Configure(which) => is_operator && which < 2,
             Act::Forget(conversation) => is_operator && conversation < self.setup.conversations,
             Act::Drop(generation) | Act::Lost(generation) => {
@@ -235,7 +232,7 @@ impl World {
         let found = self.store.place_of(id).map(|place| self.store.moves[place].key);
         let is_private = matches!(found, Some(StoreKey::Private(..)));
         match end {
-            PutEnd::OkAbsent | PutEnd::OkGarbage => is_private,
+            PutEnd::OkAbsent | PutEnd::OkGarbage | PutEnd::OkShort => is_private,
             PutEnd::Ok | PutEnd::OkUnretired | PutEnd::NotStarted | PutEnd::Failed { .. } => true,
         }
     }

@@ -33,6 +33,8 @@ pub struct Setup {
     pub transfers: u8,
     /// How many times anybody may begin a transfer; what began before is not bounded by it.
     pub starts: u32,
+    /// How many commands a process sends beyond its window, against the rule.
+    pub overrun: u32,
     /// The job's policy at genesis, and the one that `Configure` changes to and fro.
     pub policies: [Policy; 2],
     /// The job's limits.
@@ -52,6 +54,7 @@ impl Default for Setup {
             turns: 4,
             transfers: 1,
             starts: u32::MAX,
+            overrun: 0,
             policies: [policy, Policy { turns: 1, ..policy }],
             limits: Limits { unanswered: 8, ..Limits::default() },
         }

@@ -9,13 +9,15 @@ use super::World;
 use super::choice::{DeleteEnd, GetEnd, Lands, PutEnd};
 use super::job::Doing;
 use crate::seen::{Cause, MoveId, Seen, Way};
-use crate::store::{Content, Move, StoreKey};
+use crate::store::{Content, Move, StoreKey, Stored};
 
 impl World {
     /// A put comes to its end.
     pub(super) fn end_put(&mut self, id: MoveId, end: PutEnd, seen: &mut Vec<Seen>) {
         let (answer, retired) = match end {
-            PutEnd::Ok | PutEnd::OkAbsent | PutEnd::OkGarbage => (PutAnswer::Stored, true),
+            PutEnd::Ok | PutEnd::OkAbsent | PutEnd::OkGarbage | PutEnd::OkShort => {
+                (PutAnswer::Stored, true)
+            }
             PutEnd::OkUnretired => (PutAnswer::Stored, false),
             PutEnd::NotStarted => (PutAnswer::NotStarted, true),
             PutEnd::Failed { retired, .. } => (PutAnswer::Failed, retired),
@@ -25,6 +27,10 @@ impl World {
                 self.land(id, None, seen);
             }
             PutEnd::OkGarbage => self.land(id, Some(Content::Garbage), seen),
+            PutEnd::OkShort => {
+                self.land(id, Some(Content::Garbage), seen);
+                self.shorten(id);
+            }
             PutEnd::Failed { lands: Lands::Later, .. } => {
                 if let Some(place) = self.store.place_of(id) {
                     self.store.moves[place].lands = true;
@@ -52,9 +58,12 @@ impl World {
 
     /// Brings an object into the memory of the transfer that waits for it, and verifies it.
     fn bring(&mut self, it: &Move) -> GetAnswer {
-        let Some(content) = self.store.objects.get(&it.key).copied() else {
+        let Some(Stored { content, bytes }) = self.store.objects.get(&it.key).copied() else {
             return GetAnswer::Absent;
         };
+        if bytes != it.bytes {
+            return GetAnswer::WrongSize { bytes };
+        }
         let jobs = &mut self.processes[usize::from(it.job.process)].jobs;
         if let Some(job) = jobs.iter_mut().find(|job| job.id == it.job) {
             job.memory.insert(it.object, content);
@@ -121,8 +130,16 @@ impl World {
         let Some(place) = self.store.place_of(id) else { return };
         let it = self.store.moves[place];
         let content = content.unwrap_or_else(|| self.source_of(&it));
-        self.store.objects.insert(it.key, content);
+        self.store.objects.insert(it.key, Stored { content, bytes: it.bytes });
         seen.push(Seen::Landed { id, key: it.key, content });
+    }
+
+    /// The stored value of a put lacks its last byte.
+    fn shorten(&mut self, id: MoveId) {
+        let key = self.store.place_of(id).map(|place| self.store.moves[place].key);
+        if let Some(stored) = key.and_then(|key| self.store.objects.get_mut(&key)) {
+            stored.bytes -= 1;
+        }
     }
 
     /// What a put reads: until its memory is done with, whatever is in it now.
@@ -142,17 +159,17 @@ impl World {
         let place = self.store.checks.iter().position(|check| check.id == id);
         let Some(place) = place else { return };
         let check = self.store.checks.remove(place);
-        let is_there = self.store.objects.contains_key(&check.key);
-        let answer = match (known, is_there) {
+        let stored = self.store.objects.get(&check.key);
+        let answer = match (known, stored) {
             (false, _) => CheckAnswer::Unknown,
-            (true, true) => CheckAnswer::Present { bytes: check.bytes },
-            (true, false) => CheckAnswer::Absent,
+            (true, Some(stored)) => CheckAnswer::Present { bytes: stored.bytes },
+            (true, None) => CheckAnswer::Absent,
         };
+        let is_whole = answer == CheckAnswer::Present { bytes: check.bytes };
         let process = &self.processes[usize::from(check.job.process)];
         let job = process.job(check.job.number);
         if let Some(pin) = job.filter(|job| job.doing != Doing::Loads).and_then(|job| job.pin())
-            && known
-            && is_there
+            && is_whole
         {
             seen.push(Seen::Confirmed { pin, key: check.key });
         }
@@ -224,8 +241,8 @@ impl World {
     /// The store loses an object.
     pub(super) fn vanish(&mut self, at: (Generation, ObjectId), seen: &mut Vec<Seen>) {
         let Some(key) = self.key_at(at) else { return };
-        if let Some(content) = self.store.objects.remove(&key) {
-            self.store.vanished.insert(key, content);
+        if let Some(stored) = self.store.objects.remove(&key) {
+            self.store.vanished.insert(key, stored);
             seen.push(Seen::StoreLost { key });
         }
     }
@@ -233,8 +250,8 @@ impl World {
     /// An object that the store had lost is back.
     pub(super) fn come_back(&mut self, at: (Generation, ObjectId), seen: &mut Vec<Seen>) {
         let Some(key) = self.key_at(at) else { return };
-        if let Some(content) = self.store.vanished.remove(&key) {
-            self.store.objects.insert(key, content);
+        if let Some(stored) = self.store.vanished.remove(&key) {
+            self.store.objects.insert(key, stored);
             seen.push(Seen::Returned { key });
         }
     }
@@ -242,8 +259,8 @@ impl World {
     /// An object's bytes are damaged.
     pub(super) fn damage(&mut self, at: (Generation, ObjectId), seen: &mut Vec<Seen>) {
         let Some(key) = self.key_at(at) else { return };
-        if let Some(content) = self.store.objects.get_mut(&key) {
-            *content = Content::Garbage;
+        if let Some(stored) = self.store.objects.get_mut(&key) {
+            stored.content = Content::Garbage;
             seen.push(Seen::StoreLost { key });
         }
     }

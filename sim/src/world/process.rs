@@ -204,6 +204,8 @@ impl World {
             Err(Rejection::StaleIncarnation { current }) if process.incarnation.is_none() => {
                 process.after = current;
             }
+            // This life was registered and barred before it heard of it: it begins anew.
+            Err(Rejection::Fenced) => process.life += 1,
             Err(Rejection::LimitExceeded { .. }) => process.refused = true,
             Ok(_) | Err(_) => {}
         }

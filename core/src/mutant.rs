@@ -1,9 +1,9 @@
 //! Deliberate bugs, each of which breaks one promise: so that a suite can prove that every promise
 //! is watched.
 //!
-//! Protects the judges from going blind. It is compiled under `cfg(pinfold_mutants)` alone, which no
-//! feature sets: a product build has none of it. At most one mutant is armed at a time, for the
-//! whole process; nothing else in this crate outlives a call.
+//! Protects the judges from going blind. It is compiled under `cfg(pinfold_mutants)` alone, which
+//! no feature sets: a product build has none of it. One mutant at most is armed at a time, for the
+//! whole process. It is never armed by the core itself.
 
 use core::sync::atomic::{AtomicU8, Ordering};
 
@@ -38,6 +38,8 @@ pub enum Mutant {
     OperatorSettlesSuccess,
     /// A save counts an object that was put as confirmed, without a check.
     Unconfirmed,
+    /// A checkpoint's digest changes when its last shard arrives.
+    WholeChangesDigest,
     /// A new generation's digest becomes that of its endpoint's older ones.
     ManifestKeptByEndpoint,
     /// A rank with another manifest joins the attempt.
@@ -160,7 +162,7 @@ pub enum Mutant {
     DropIgnoresLost,
 }
 
-const COUNT: usize = 73;
+const COUNT: usize = 74;
 
 /// Each mutant's name, and the promise that it breaks, in the order of the enum.
 const ROWS: [(Mutant, &str, Invariant); COUNT] = [
@@ -177,6 +179,7 @@ const ROWS: [(Mutant, &str, Invariant); COUNT] = [
     (Mutant::FailureIsSuccess, "failure-is-success", Invariant::I4),
     (Mutant::OperatorSettlesSuccess, "operator-settles-success", Invariant::I4),
     (Mutant::Unconfirmed, "unconfirmed", Invariant::I4),
+    (Mutant::WholeChangesDigest, "whole-changes-digest", Invariant::I5),
     (Mutant::ManifestKeptByEndpoint, "manifest-kept-by-endpoint", Invariant::I5),
     (Mutant::JoinIgnoresDigest, "join-ignores-digest", Invariant::I5),
     (Mutant::ExpireElsewhere, "expire-elsewhere", Invariant::I6),

@@ -76,7 +76,8 @@ impl Spec {
         let Register { owner, role, start, .. } = *register;
         let incarnation = Incarnation(self.incarnation.0 + 1);
         let expected = Event::Registered { owner, role, start, incarnation };
-        let record = records.next()?;
+        let is_its = |event: &Event| matches!(event, Event::Registered { owner: of, start: by, .. } if (*of, *by) == (owner, start));
+        let record = records.next(is_its)?;
         if *record != expected {
             let what = format!("{register:?}: expected {expected:?}, recorded {record:?}");
             return Err(Stop::Broken(broken(Invariant::I12, what)));

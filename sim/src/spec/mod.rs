@@ -3,8 +3,9 @@
 //!
 //! It protects the engine's answers from the engine's own cleverness: it shares core's data with it
 //! and none of its logic, keeps no sum, index or link, and must still say the same. It takes what
-//! it is given in the order of the journal, so it never has to take anything back. It never guesses:
-//! where the protocol leaves a choice, it reads what was chosen and says whether that is allowed.
+//! it is given in the order of the journal, so it never has to take anything back. It never
+//! guesses: where the protocol leaves a choice, it reads what was chosen and says whether that is
+//! allowed.
 
 mod apply;
 mod blame;

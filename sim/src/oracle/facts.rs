@@ -171,7 +171,7 @@ impl Facts {
             Change::Prepared { prepare, generation } => self.minted(op, prepare, *generation),
             Change::Joined { checkpoint, shards } => self.claim(op, *checkpoint, shards),
             Change::AlreadyPublished { checkpoint } => {
-                self.pin(PinId { op, place: 0 }, *checkpoint)
+                self.pin(PinId { op, place: 0 }, *checkpoint);
             }
             Change::Pinned { checkpoints } => {
                 for (checkpoint, place) in checkpoints.iter().zip(0..) {

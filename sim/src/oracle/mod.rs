@@ -128,7 +128,7 @@ impl Oracle {
             Event::Genesis(_) | Event::Recovered => {}
             Event::Registered { owner, role, start, incarnation } => {
                 self.desk.registered(*owner, *start, *incarnation)?;
-                self.facts.registered(*owner, *role, *start, *incarnation);
+                self.facts.registered(*owner, *role, *start, *incarnation)?;
             }
             Event::Decided { op, fingerprint: _, change } => self.decided(*op, change)?,
             Event::FollowedUp(follow_up) => self.facts.followed_up(follow_up)?,

@@ -53,6 +53,7 @@ fn i10_gauges_show_what_is_durable() {
     let ticket = scene.submit(Request::Query(Query::Gauges));
     let gauges = |turns, pins| Reply::Gauges(Gauges { turns, pins, ..Gauges::default() });
     assert_eq!(broken_by(scene.clone().reply(ticket, gauges(2, 0))), Invariant::I10);
+    assert_eq!(broken_by(scene.clone().reply(ticket, gauges(0, 0))), Invariant::I6);
     scene.prepare(2);
     scene.clone().reply(ticket, gauges(1, 0)).unwrap();
     scene.reply(ticket, gauges(1, 1)).unwrap();
@@ -154,11 +155,11 @@ fn i14_a_record_may_outlive_its_request() {
     let mut scene = Scene::new();
     let op = scene.op(worker());
     scene.submit(Request::Command(op, Command::Collect { limit: 1 }));
-    scene.see(Seen::Crashed).unwrap();
+    scene.see(&Seen::Crashed).unwrap();
     let change = Change::Collected { work: Few::new(), more: false };
     scene.record(op, change).unwrap();
     scene.sync(Event::Recovered).unwrap();
-    scene.see(Seen::Recovered).unwrap();
+    scene.see(&Seen::Recovered).unwrap();
     scene.oracle.end().unwrap();
 }
 

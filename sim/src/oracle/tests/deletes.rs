@@ -75,9 +75,9 @@ fn i2_a_move_holds_until_it_is_retired_or_lied_about() {
     assert_eq!(broken_by(scene.clone().delete(checkpoint, 1)), Invariant::I2);
     let (owner, incarnation) = worker();
     let mut lied = scene.clone();
-    lied.see(Seen::FalseProof { owner, incarnation }).unwrap();
+    lied.see(&Seen::FalseProof { owner, incarnation }).unwrap();
     lied.delete(checkpoint, 1).unwrap();
-    scene.see(Seen::Retired { id }).unwrap();
+    scene.see(&Seen::Retired { id }).unwrap();
     scene.delete(checkpoint, 1).unwrap();
 }
 
@@ -101,7 +101,7 @@ fn i3_what_is_not_ours_is_never_deleted_nor_called_a_stray() {
     let key = StoreKey::Foreign(1);
     scene.audit(key, Verdict::NotOurs).unwrap();
     assert_eq!(broken_by(scene.clone().audit(key, Verdict::Stray)), Invariant::I3);
-    assert_eq!(broken_by(scene.see(Seen::Deleted { key, cause: Cause::Stray })), Invariant::I3);
+    assert_eq!(broken_by(scene.see(&Seen::Deleted { key, cause: Cause::Stray })), Invariant::I3);
 }
 
 #[test]
@@ -128,7 +128,7 @@ fn i17_a_put_of_a_worker_is_never_called_not_ours() {
 fn l1_what_nothing_holds_is_gone_in_the_end() {
     let (mut scene, old, _) = two_turns();
     // What was asked by hand was never answered: that is another promise.
-    scene.see(Seen::Crashed).unwrap();
+    scene.see(&Seen::Crashed).unwrap();
     assert_eq!(broken_by(scene.oracle.end()), Invariant::L1);
     for index in 0..2 {
         scene.delete(old, index).unwrap();

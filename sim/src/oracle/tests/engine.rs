@@ -84,13 +84,20 @@ impl Run {
         (z ^ (z >> 31)) % bound
     }
 
+    /// One of the last `most` places among `count`.
+    fn recent(&mut self, count: usize, most: usize) -> usize {
+        let width = count.clamp(1, most);
+        let back = self.below(width as u64);
+        count.saturating_sub(1 + usize::try_from(back).unwrap())
+    }
+
     fn pick<T: Clone>(&mut self, from: &[T]) -> Option<T> {
         let place = self.below(from.len().max(1) as u64);
         from.get(usize::try_from(place).unwrap()).cloned()
     }
 
-    fn see(&mut self, seen: Seen) {
-        if let Err(violation) = self.oracle.see(&seen) {
+    fn see(&mut self, seen: &Seen) {
+        if let Err(violation) = self.oracle.see(seen) {
             panic!("{violation}\nat {seen:?}");
         }
     }
@@ -100,7 +107,7 @@ impl Run {
         let ticket = Ticket(self.tickets);
         self.open.insert(ticket, request.clone());
         let input = Input { ticket, epoch, request };
-        self.see(Seen::Submitted { ticket, input: input.clone() });
+        self.see(&Seen::Submitted { ticket, input: input.clone() });
         self.engine.submit(input);
         ticket
     }
@@ -140,7 +147,7 @@ impl Run {
         let events = events.map(|(record, position)| decode_event(record, position).unwrap());
         let events: Vec<_> = events.collect();
         self.told = self.records.len();
-        self.see(Seen::Synced { events });
+        self.see(&Seen::Synced { events });
     }
 
     fn sync(&mut self) {
@@ -162,7 +169,7 @@ impl Run {
                 self.let_out();
             }
         }
-        self.see(Seen::Crashed);
+        self.see(&Seen::Crashed);
         self.open.clear();
         self.listed.clear();
         if self.told < self.records.len() && self.below(2) == 0 {
@@ -170,7 +177,7 @@ impl Run {
         }
         let records = self.records.iter().map(Vec::as_slice);
         self.engine = Engine::recover(Config::default(), records).unwrap();
-        self.see(Seen::Recovered);
+        self.see(&Seen::Recovered);
     }
 
     fn let_out(&mut self) {
@@ -179,10 +186,10 @@ impl Run {
                 Output::Effect(effect) => {
                     let Effect::Delete { checkpoint, objects, .. } = effect.clone();
                     self.work.push((checkpoint, objects));
-                    self.see(Seen::HandedOut { effect });
+                    self.see(&Seen::HandedOut { effect });
                 }
                 Output::Reply(ticket, reply) => {
-                    self.see(Seen::Replied { ticket, reply: reply.clone() });
+                    self.see(&Seen::Replied { ticket, reply: reply.clone() });
                     let Some(request) = self.open.remove(&ticket) else { continue };
                     self.hear(ticket, &request, &reply);
                 }
@@ -220,7 +227,7 @@ impl Run {
                     if *verdict == Verdict::Stray {
                         self.stored.remove(&key);
                         self.count("stray");
-                        self.see(Seen::Deleted { key, cause: Cause::Stray });
+                        self.see(&Seen::Deleted { key, cause: Cause::Stray });
                     }
                 }
             }
@@ -276,22 +283,22 @@ impl Run {
         self.moves += 1;
         let id = MoveId(self.moves);
         let key = StoreKey::Private(checkpoint, object);
-        self.see(Seen::MoveBegan { id, way, key, checkpoint, pin });
+        self.see(&Seen::MoveBegan { id, way, key, checkpoint, pin });
         if way == Way::Put {
             self.stored.insert(key);
-            self.see(Seen::Landed { id, key, content: Content::Of(key) });
-            self.see(Seen::PutSucceeded { id });
-            self.see(Seen::Confirmed { pin, key });
+            self.see(&Seen::Landed { id, key, content: Content::Of(key) });
+            self.see(&Seen::PutSucceeded { id });
+            self.see(&Seen::Confirmed { pin, key });
         }
-        self.see(Seen::Retired { id });
+        self.see(&Seen::Retired { id });
     }
 
     /// A put whose answer is lost: its memory is done with, and what it writes may land later.
     fn fail_put(&mut self, pin: PinId, checkpoint: CheckpointId, object: ObjectId) {
         self.moves += 1;
         let (id, key) = (MoveId(self.moves), StoreKey::Private(checkpoint, object));
-        self.see(Seen::MoveBegan { id, way: Way::Put, key, checkpoint, pin });
-        self.see(Seen::Retired { id });
+        self.see(&Seen::MoveBegan { id, way: Way::Put, key, checkpoint, pin });
+        self.see(&Seen::Retired { id });
         self.late.push((id, key));
     }
 
@@ -301,7 +308,7 @@ impl Run {
         }
         let (id, key) = self.late.remove(0);
         self.stored.insert(key);
-        self.see(Seen::Landed { id, key, content: Content::Of(key) });
+        self.see(&Seen::Landed { id, key, content: Content::Of(key) });
     }
 
     fn save(&mut self, pin: PinId, checkpoint: CheckpointId, prepare: &Prepare) {
@@ -316,7 +323,7 @@ impl Run {
                 let object = ObjectId { shard: *shard, index };
                 self.move_object(Way::Put, pin, checkpoint, object);
             }
-            self.see(Seen::SourceReused { pin, shard: *shard });
+            self.see(&Seen::SourceReused { pin, shard: *shard });
             whole.push(*shard);
         }
         self.pins.push((pin, whole));
@@ -336,9 +343,9 @@ impl Run {
         // A repeated answer may come after its pin has ended: nobody adopts then.
         if self.oracle.facts.pins.contains_key(&pin) {
             let memory = objects.map(held).to_vec();
-            self.see(Seen::Adopted { pin, checkpoint, memory });
+            self.see(&Seen::Adopted { pin, checkpoint, memory });
         }
-        self.see(Seen::DestinationReused { pin });
+        self.see(&Seen::DestinationReused { pin });
     }
 
     fn prepare(&mut self) -> Command {
@@ -356,8 +363,8 @@ impl Run {
 
     /// One of the last pins.
     fn pick_pin(&mut self) -> Option<(PinId, Vec<ShardIndex>)> {
-        let recent = self.pins.len().saturating_sub(5);
-        self.pick(&self.pins[recent..].to_vec())
+        let place = self.recent(self.pins.len(), 5);
+        self.pins.get(place).cloned()
     }
 
     /// Two commands sent together.
@@ -393,7 +400,7 @@ impl Run {
         let turn = turn(1 + u128::from(self.below(3)), 1 + u128::from(self.below(6)));
         let command = match self.below(8) {
             0..=3 => Command::Publish { pin, turn: Some(turn) },
-            4 if self.below(4) == 0 => Command::Publish { pin, turn: None },
+            4 => Command::Publish { pin, turn: None },
             5 => Command::Doubt { pin, doubtful: self.below(2) == 0 },
             _ => Command::Release { pin },
         };
@@ -437,7 +444,7 @@ impl Run {
         for object in &objects {
             let key = StoreKey::Private(checkpoint, *object);
             self.stored.remove(&key);
-            self.see(Seen::Deleted { key, cause: Cause::Work });
+            self.see(&Seen::Deleted { key, cause: Cause::Work });
         }
         let outcomes = objects.into_iter().map(|object| (object, DeleteOutcome::Gone));
         let outcomes = outcomes.collect();
@@ -459,13 +466,13 @@ impl Run {
         let asked = keys.iter().map(text).collect();
         let ticket = self.submit(Request::Query(Query::Audit(asked)));
         self.listed.insert(ticket, keys.clone());
-        self.see(Seen::Listed { ticket, keys });
+        self.see(&Seen::Listed { ticket, keys });
     }
 
     /// An operation once more: as it was, with other content, or from another epoch.
     fn repeat(&mut self) {
-        let recent = self.sent.len().saturating_sub(12);
-        let Some((op, command)) = self.pick(&self.sent[recent..].to_vec()) else { return };
+        let place = self.recent(self.sent.len(), 12);
+        let Some((op, command)) = self.sent.get(place).cloned() else { return };
         match self.below(5) {
             0 => {
                 let other = self.prepare();
@@ -529,6 +536,8 @@ impl Run {
             33 if self.below(3) == 0 => self.crash(),
             34 if self.below(4) == 0 => self.land(),
             35 => self.list(owner),
+            // Whatever may leave before the disk is asked again.
+            36 => self.let_out(),
             _ => self.sync(),
         }
     }
@@ -596,7 +605,7 @@ impl Run {
 #[test]
 fn a_right_engine_breaks_no_promise() {
     let mut granted: BTreeMap<&str, u32> = BTreeMap::new();
-    for seed in 0..std::env::var("SEEDS").map_or(60, |it| it.parse().unwrap()) {
+    for seed in 0..60 {
         let mut run = Run::new(seed * 1_000_003);
         for _ in 0..600 {
             run.step();
@@ -607,6 +616,6 @@ fn a_right_engine_breaks_no_promise() {
         }
     }
     for what in ["prepared", "already published", "pinned", "published", "stray"] {
-        assert!(granted.get(what).is_some_and(|times| *times > 20), "{what}: {granted:?}");
+        assert!(granted.get(what).is_some_and(|times| *times > 10), "{what}: {granted:?}");
     }
 }

@@ -6,7 +6,7 @@ use super::*;
 
 fn adopted(scene: &mut Scene, pin: PinId, checkpoint: CheckpointId, of: Content) -> Judged {
     let memory = vec![(ObjectName::Private(object(0)), Some(of))];
-    scene.see(Seen::Adopted { pin, checkpoint, memory })
+    scene.see(&Seen::Adopted { pin, checkpoint, memory })
 }
 
 #[test]
@@ -22,7 +22,7 @@ fn i15_all_that_is_adopted_is_the_checkpoints_own() {
         assert_eq!(broken_by(judged), Invariant::I15);
     }
     let missing = vec![(ObjectName::Private(object(0)), None)];
-    let judged = scene.clone().see(Seen::Adopted { pin, checkpoint, memory: missing });
+    let judged = scene.clone().see(&Seen::Adopted { pin, checkpoint, memory: missing });
     assert_eq!(broken_by(judged), Invariant::I15);
     assert_eq!(broken_by(adopted(&mut scene.clone(), pin, other, of(other))), Invariant::I15);
     let command = Command::Settle { pin, shard: None, evidence: Evidence::NotExposed };
@@ -38,10 +38,10 @@ fn i16_memory_is_reused_after_its_last_move() {
     let (pin, checkpoint) = scene.prepare(1);
     let id = scene.begin(Way::Put, pin, checkpoint, 1);
     let reused = Seen::SourceReused { pin, shard: ShardIndex(0) };
-    assert_eq!(broken_by(scene.clone().see(reused.clone())), Invariant::I16);
-    scene.clone().see(Seen::SourceReused { pin, shard: ShardIndex(1) }).unwrap();
-    scene.see(Seen::Retired { id }).unwrap();
-    scene.see(reused).unwrap();
+    assert_eq!(broken_by(scene.clone().see(&reused)), Invariant::I16);
+    scene.clone().see(&Seen::SourceReused { pin, shard: ShardIndex(1) }).unwrap();
+    scene.see(&Seen::Retired { id }).unwrap();
+    scene.see(&reused).unwrap();
 }
 
 #[test]
@@ -51,12 +51,12 @@ fn i16_a_lie_does_not_excuse_a_worker() {
     let pin = scene.pin(checkpoint).unwrap();
     let id = scene.begin(Way::Get, pin, checkpoint, 1);
     let (owner, incarnation) = worker();
-    scene.see(Seen::FalseProof { owner, incarnation }).unwrap();
-    assert_eq!(broken_by(scene.clone().see(Seen::DestinationReused { pin })), Invariant::I16);
+    scene.see(&Seen::FalseProof { owner, incarnation }).unwrap();
+    assert_eq!(broken_by(scene.clone().see(&Seen::DestinationReused { pin })), Invariant::I16);
     let of = Content::Of(StoreKey::Private(checkpoint, object(0)));
     assert_eq!(broken_by(adopted(&mut scene.clone(), pin, checkpoint, of)), Invariant::I16);
-    scene.see(Seen::Retired { id }).unwrap();
-    scene.see(Seen::DestinationReused { pin }).unwrap();
+    scene.see(&Seen::Retired { id }).unwrap();
+    scene.see(&Seen::DestinationReused { pin }).unwrap();
 }
 
 #[test]
@@ -67,5 +67,5 @@ fn i17_a_private_key_is_put_once() {
     scene.put(pin, checkpoint, 0);
     let key = StoreKey::Private(checkpoint, object(0));
     let again = Seen::MoveBegan { id: MoveId(9), way: Way::Put, key, checkpoint, pin };
-    assert_eq!(broken_by(scene.see(again)), Invariant::I17);
+    assert_eq!(broken_by(scene.see(&again)), Invariant::I17);
 }

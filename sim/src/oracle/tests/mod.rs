@@ -99,12 +99,12 @@ impl Scene {
         scene
     }
 
-    fn see(&mut self, seen: Seen) -> Judged {
-        self.oracle.see(&seen)
+    fn see(&mut self, seen: &Seen) -> Judged {
+        self.oracle.see(seen)
     }
 
     fn sync(&mut self, event: Event) -> Judged {
-        self.see(Seen::Synced { events: vec![event] })
+        self.see(&Seen::Synced { events: vec![event] })
     }
 
     fn register(&mut self, (owner, incarnation): Who, role: Role, start: u128) -> Judged {
@@ -115,7 +115,7 @@ impl Scene {
     fn submit_to(&mut self, epoch: Epoch, request: Request) -> Ticket {
         self.tickets += 1;
         let ticket = Ticket(self.tickets);
-        self.see(Seen::Submitted { ticket, input: Input { ticket, epoch, request } }).unwrap();
+        self.see(&Seen::Submitted { ticket, input: Input { ticket, epoch, request } }).unwrap();
         ticket
     }
 
@@ -124,7 +124,7 @@ impl Scene {
     }
 
     fn reply(&mut self, ticket: Ticket, reply: Reply) -> Judged {
-        self.see(Seen::Replied { ticket, reply })
+        self.see(&Seen::Replied { ticket, reply })
     }
 
     fn answer(&mut self, ticket: Ticket, answer: Answer) -> Judged {
@@ -162,7 +162,7 @@ impl Scene {
         self.moves += 1;
         let id = MoveId(self.moves);
         let key = StoreKey::Private(checkpoint, object(index));
-        self.see(Seen::MoveBegan { id, way, key, checkpoint, pin }).unwrap();
+        self.see(&Seen::MoveBegan { id, way, key, checkpoint, pin }).unwrap();
         id
     }
 
@@ -170,10 +170,10 @@ impl Scene {
     fn put(&mut self, pin: PinId, checkpoint: CheckpointId, index: u32) {
         let id = self.begin(Way::Put, pin, checkpoint, index);
         let key = StoreKey::Private(checkpoint, object(index));
-        self.see(Seen::Landed { id, key, content: Content::Of(key) }).unwrap();
-        self.see(Seen::PutSucceeded { id }).unwrap();
-        self.see(Seen::Confirmed { pin, key }).unwrap();
-        self.see(Seen::Retired { id }).unwrap();
+        self.see(&Seen::Landed { id, key, content: Content::Of(key) }).unwrap();
+        self.see(&Seen::PutSucceeded { id }).unwrap();
+        self.see(&Seen::Confirmed { pin, key }).unwrap();
+        self.see(&Seen::Retired { id }).unwrap();
     }
 
     fn settle(&mut self, who: Who, pin: PinId, evidence: Evidence) -> Judged {
@@ -236,12 +236,12 @@ impl Scene {
 
     fn hand_out(&mut self, by: OpId, checkpoint: CheckpointId, indices: &[u32]) -> Judged {
         let objects = indices.iter().map(|index| object(*index)).collect();
-        self.see(Seen::HandedOut { effect: Effect::Delete { by, checkpoint, objects } })
+        self.see(&Seen::HandedOut { effect: Effect::Delete { by, checkpoint, objects } })
     }
 
     fn delete(&mut self, checkpoint: CheckpointId, index: u32) -> Judged {
         let key = StoreKey::Private(checkpoint, object(index));
-        self.see(Seen::Deleted { key, cause: Cause::Work })
+        self.see(&Seen::Deleted { key, cause: Cause::Work })
     }
 
     fn gone(&mut self, checkpoint: CheckpointId, index: u32) {
@@ -252,7 +252,7 @@ impl Scene {
 
     fn audit(&mut self, key: StoreKey, verdict: Verdict) -> Judged {
         let ticket = self.submit(Request::Query(Query::Audit(vec![String::new()])));
-        self.see(Seen::Listed { ticket, keys: vec![key] })?;
+        self.see(&Seen::Listed { ticket, keys: vec![key] })?;
         self.reply(ticket, Reply::Audit(vec![verdict]))
     }
 

@@ -13,8 +13,8 @@ fn i4_a_publication_comes_after_every_proof() {
     let (pin, checkpoint) = scene.prepare(2);
     scene.put(pin, checkpoint, 1);
     let id = scene.begin(Way::Put, pin, checkpoint, 0);
-    scene.see(Seen::PutSucceeded { id }).unwrap();
-    scene.see(Seen::Retired { id }).unwrap();
+    scene.see(&Seen::PutSucceeded { id }).unwrap();
+    scene.see(&Seen::Retired { id }).unwrap();
     scene.settle(worker(), pin, Evidence::QuiescedSuccess).unwrap();
     let judged = scene.publish((pin, checkpoint), Some(turn(2, 1)), None);
     assert_eq!(broken_by(judged), Invariant::I4);

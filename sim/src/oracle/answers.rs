@@ -51,10 +51,7 @@ impl Oracle {
             }
             (What::List(_), Reply::Command(Err(_))) | (What::Job, Reply::Job(_)) => Ok(()),
             (What::Gauges { since }, Reply::Gauges(gauges)) => {
-                let shown = (gauges.turns, gauges.pins);
-                demand(since.contains(&shown), Invariant::I10, || {
-                    format!("gauges show {} turns and {} pins, never durable", shown.0, shown.1)
-                })
+                judge_counts(since, (gauges.turns, gauges.pins))
             }
             (What::Blockers { checkpoint, at_first, since }, Reply::Blockers(blockers)) => {
                 self.judge_blockers(*checkpoint, [at_first, since], blockers.as_ref())
@@ -180,6 +177,20 @@ fn leaves_no_record(answer: &Answer) -> bool {
             | Rejection::OpConflict
             | Rejection::ReceiptForgotten
     )
+}
+
+/// Gauges count what was live in one of the durable situations since they were asked for.
+fn judge_counts(since: &[(u64, u64)], shown: (u64, u64)) -> Judged {
+    let promise = if since.iter().all(|(_, pins)| shown.1 < *pins) {
+        Invariant::I8
+    } else if since.iter().all(|(turns, _)| shown.0 < *turns) {
+        Invariant::I6
+    } else {
+        Invariant::I10
+    };
+    demand(since.contains(&shown), promise, || {
+        format!("gauges show {} turns and {} pins, not one of {since:?}", shown.0, shown.1)
+    })
 }
 
 /// A pinned checkpoint's digest is the one with which it was minted.

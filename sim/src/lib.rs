@@ -17,5 +17,6 @@ pub mod seen;
 pub mod spec;
 pub mod store;
 pub mod swarm;
+pub mod trace;
 pub mod violation;
 pub mod world;

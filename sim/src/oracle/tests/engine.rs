@@ -281,7 +281,7 @@ impl Run {
 
     fn move_object(&mut self, way: Way, pin: PinId, checkpoint: CheckpointId, object: ObjectId) {
         self.moves += 1;
-        let id = MoveId(self.moves);
+        let id = MoveId(self.moves.into());
         let key = StoreKey::Private(checkpoint, object);
         self.see(&Seen::MoveBegan { id, way, key, checkpoint, pin });
         if way == Way::Put {
@@ -296,7 +296,7 @@ impl Run {
     /// A put whose answer is lost: its memory is done with, and what it writes may land later.
     fn fail_put(&mut self, pin: PinId, checkpoint: CheckpointId, object: ObjectId) {
         self.moves += 1;
-        let (id, key) = (MoveId(self.moves), StoreKey::Private(checkpoint, object));
+        let (id, key) = (MoveId(self.moves.into()), StoreKey::Private(checkpoint, object));
         self.see(&Seen::MoveBegan { id, way: Way::Put, key, checkpoint, pin });
         self.see(&Seen::Retired { id });
         self.late.push((id, key));

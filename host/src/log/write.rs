@@ -1,0 +1,164 @@
+//! Writing a log: a line for each thing that a host saw.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use pinfold_core::engine::{Input, Output, Ticket};
+
+use super::line::{Event, Head, Line};
+use crate::node::Watch;
+
+/// Writes the lines of a log and numbers them.
+///
+/// The first error of the writer is returned, once: after it nothing more is written, so that the
+/// log ends there and has no hole, and every later call succeeds.
+#[derive(Debug)]
+pub struct LogWriter<W> {
+    /// None once it failed.
+    writer: Option<W>,
+    next: u64,
+}
+
+impl<W: Write> LogWriter<W> {
+    /// Begins a log with its head.
+    ///
+    /// # Errors
+    /// What the writer says.
+    pub fn new(mut writer: W, head: &Head) -> io::Result<Self> {
+        write_line(&mut writer, head)?;
+        Ok(Self::continued(writer, 1))
+    }
+
+    /// Goes on with a log whose last line has the number `next` − 1: after a restart, for example.
+    #[must_use]
+    pub const fn continued(writer: W, next: u64) -> Self {
+        Self { writer: Some(writer), next }
+    }
+
+    /// Writes that something happened; the line's number is what a reply names its input by.
+    ///
+    /// # Errors
+    /// What the writer says, the first time.
+    pub fn write(&mut self, event: Event) -> io::Result<u64> {
+        let n = self.next;
+        self.next = n.saturating_add(1);
+        let Some(writer) = &mut self.writer else { return Ok(n) };
+        if let Err(error) = write_line(writer, &Line { n, event }) {
+            self.writer = None;
+            return Err(error);
+        }
+        Ok(n)
+    }
+
+    /// Hands on what the writer keeps back.
+    ///
+    /// # Errors
+    /// What the writer says, the first time.
+    pub fn flush(&mut self) -> io::Result<()> {
+        let flushed = self.writer.as_mut().map_or(Ok(()), Write::flush);
+        if flushed.is_err() {
+            self.writer = None;
+        }
+        flushed
+    }
+}
+
+/// A log that several threads write: the [`Watch`] of a node, and whoever moves or deletes bytes.
+///
+/// It stands behind a lock of its own, which is held for one line. The writer should be buffered,
+/// for a node waits while its line is written.
+#[derive(Debug)]
+pub struct Log<W>(Arc<Mutex<State<W>>>);
+
+#[derive(Debug)]
+struct State<W> {
+    writer: LogWriter<W>,
+    /// The line of each input that has no answer yet.
+    inputs: BTreeMap<Ticket, u64>,
+    /// The first error, until somebody takes it.
+    error: Option<io::Error>,
+}
+
+impl<W> Clone for Log<W> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<W: Write> Log<W> {
+    /// A log that this writer writes.
+    #[must_use]
+    pub fn new(writer: LogWriter<W>) -> Self {
+        Self(Arc::new(Mutex::new(State { writer, inputs: BTreeMap::new(), error: None })))
+    }
+
+    /// Writes that something happened; the number of the line. An error is for
+    /// [`finish`](Self::finish) to tell.
+    pub fn write(&self, event: Event) -> u64 {
+        self.lock().write(event)
+    }
+
+    /// The coordinator ended: its tickets begin anew.
+    pub fn crashed(&self) {
+        let mut state = self.lock();
+        state.inputs.clear();
+        state.write(Event::Crash);
+    }
+
+    /// Hands on what the writer keeps back.
+    ///
+    /// # Errors
+    /// The first error since the last call: the log ends before it.
+    pub fn finish(&self) -> io::Result<()> {
+        let mut state = self.lock();
+        let flushed = state.writer.flush();
+        state.error.take().map_or(flushed, Err)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State<W>> {
+        // Nobody panics with half a line written.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<W: Write> State<W> {
+    fn write(&mut self, event: Event) -> u64 {
+        let n = self.writer.next;
+        if let Err(error) = self.writer.write(event) {
+            self.error.get_or_insert(error);
+        }
+        n
+    }
+}
+
+impl<W: Write + Send> Watch for Log<W> {
+    fn took(&mut self, input: &Input) {
+        let mut state = self.lock();
+        let n = state.write(Event::taken(input.epoch, input.request.clone()));
+        state.inputs.insert(input.ticket, n);
+    }
+
+    fn idled(&mut self) {
+        self.lock().write(Event::Idle);
+    }
+
+    fn let_out(&mut self, output: &Output) {
+        let mut state = self.lock();
+        let event = match output {
+            Output::Effect(effect) => Event::handed_out(effect.clone()),
+            Output::Reply(ticket, reply) => match state.inputs.remove(ticket) {
+                Some(to) => Event::Reply { to, answer: reply.clone().into() },
+                // An input from before the log began.
+                None => return,
+            },
+        };
+        state.write(event);
+    }
+}
+
+fn write_line<W: Write>(writer: &mut W, line: &impl serde::Serialize) -> io::Result<()> {
+    let mut text = serde_json::to_vec(line)?;
+    text.push(b'\n');
+    writer.write_all(&text)
+}

@@ -227,12 +227,10 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         incarnation: Option<Incarnation>,
     },
-    /// The store was listed for an audit; these are all of its keys.
+    /// The keys that an audit asks about are all that the store held.
     Listed {
-        /// The line of the audit's query.
+        /// The line of the audit's query, which stands above and is not answered yet.
         to: u64,
-        /// The keys, in the order in which they are asked about.
-        keys: Vec<String>,
     },
 }
 

@@ -12,8 +12,6 @@ mod keys;
 mod read;
 mod report;
 mod rules;
-#[cfg(test)]
-mod tests;
 mod verifier;
 
 use std::io::BufRead;

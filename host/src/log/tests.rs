@@ -143,3 +143,22 @@ fn an_error_is_told_once_and_the_log_ends_there() {
     assert!(log.finish().is_err());
     assert!(log.finish().is_ok());
 }
+
+/// A process that was killed within a line: the log goes on behind the last whole one.
+#[test]
+fn a_torn_log_goes_on_behind_its_last_whole_line() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("job.log");
+    let open = || std::fs::OpenOptions::new().read(true).write(true).open(&path).unwrap();
+    std::fs::write(&path, "{\"n\":1,").unwrap();
+    assert!(LogWriter::reopen(open()).is_err(), "it has no head");
+    LogWriter::new(std::fs::File::create(&path).unwrap(), &Head::new(genesis())).unwrap();
+    assert_eq!(LogWriter::reopen(open()).unwrap().write(Event::Idle).unwrap(), 1);
+    let whole = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(&path, format!("{whole}{{\"n\":2,\"event\":\"id")).unwrap();
+    assert_eq!(LogWriter::reopen(open()).unwrap().write(Event::Crash).unwrap(), 2);
+    let crash = "{\"n\":2,\"event\":\"crash\"}\n";
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), whole + crash);
+    std::fs::write(&path, "rubbish\n").unwrap();
+    assert!(LogWriter::reopen(open()).is_err());
+}

@@ -1,7 +1,8 @@
 //! Writing a log: a line for each thing that a host saw.
 
 use std::collections::BTreeMap;
-use std::io::{self, Write};
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Seek, SeekFrom, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pinfold_core::engine::{Input, Output, Ticket};
@@ -64,10 +65,39 @@ impl<W: Write> LogWriter<W> {
     }
 }
 
+impl LogWriter<File> {
+    /// Goes on with a log in a file, whose writer may have died within a line: what is behind the
+    /// last whole line is cut. Write that the coordinator crashed and recovered before anything
+    /// else.
+    ///
+    /// A file is written line by line, so a process that is killed loses none that it had written.
+    ///
+    /// # Errors
+    /// What the file system says, or that the last whole line is none of a log.
+    pub fn reopen(mut file: File) -> io::Result<Self> {
+        let (mut reader, mut line) = (BufReader::new(&mut file), Vec::new());
+        let (mut length, mut next) = (0, None);
+        while reader.read_until(b'\n', &mut line)? > 0 && line.ends_with(b"\n") {
+            length += line.len() as u64;
+            next = Some(std::mem::take(&mut line));
+        }
+        let Some(last) = next else { return Err(io::ErrorKind::UnexpectedEof.into()) };
+        let next = match serde_json::from_slice::<Line>(&last) {
+            Ok(line) => line.n.saturating_add(1),
+            // Behind its head a log is empty.
+            Err(_) => serde_json::from_slice::<Head>(&last).map(|_| 1)?,
+        };
+        file.set_len(length)?;
+        file.seek(SeekFrom::Start(length))?;
+        Ok(Self::continued(file, next))
+    }
+}
+
 /// A log that several threads write: the [`Watch`] of a node, and whoever moves or deletes bytes.
 ///
-/// It stands behind a lock of its own, which is held for one line. The writer should be buffered,
-/// for a node waits while its line is written.
+/// It stands behind a lock of its own, which is held for one line. A node waits while its line is
+/// written: a buffered writer costs it least, and a file without a buffer loses nothing when the
+/// process is killed.
 #[derive(Debug)]
 pub struct Log<W>(Arc<Mutex<State<W>>>);
 

@@ -17,8 +17,8 @@ pub(super) fn blame(request: &Request, found: &Reply, expected: &Reply) -> Invar
         }
         (Reply::List(found), Reply::List(expected)) => {
             let Request::List(commands) = request else { return Invariant::I11 };
-            let answers = commands.iter().zip(found.iter().zip(expected));
-            let first = answers.filter(|(_, (found, expected))| found != expected).next();
+            let mut answers = commands.iter().zip(found.iter().zip(expected));
+            let first = answers.find(|(_, (found, expected))| found != expected);
             match first {
                 Some(((_, command), (Some(found), Some(expected)))) => {
                     blame_answer(Some(command), found, expected)

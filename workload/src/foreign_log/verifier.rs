@@ -262,11 +262,11 @@ impl Verifier {
                 self.life = Life::Poisoned;
                 self.show(&Seen::Replied { ticket, reply: Reply::Poisoned })
             }
-            Some(reply) => self.compare(ticket, &request, reply),
+            Some(reply) => self.compare(ticket, &request, &reply),
         }
     }
 
-    fn compare(&mut self, ticket: Ticket, request: &Request, reply: Reply) -> Result<(), Stop> {
+    fn compare(&mut self, ticket: Ticket, request: &Request, reply: &Reply) -> Result<(), Stop> {
         match self.life {
             Life::Runs => {}
             Life::Crashed => return fault(LineFault::Gone),
@@ -293,10 +293,10 @@ impl Verifier {
             return Ok(());
         };
         self.counts.compared += 1;
-        if expected.reply == reply {
+        if expected.reply == *reply {
             return Ok(());
         }
-        let invariant = blame(request, &reply, &expected.reply);
+        let invariant = blame(request, reply, &expected.reply);
         let what = "the answer is not the one that this input is given here".to_string();
         let expected = serde_json::to_string(&Answer::from(expected.reply)).ok();
         breach(invariant, "engine", what, expected)

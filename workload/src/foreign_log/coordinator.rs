@@ -25,8 +25,8 @@ pub(super) struct Coordinator {
     told: usize,
     /// What each input is to be answered.
     expected: BTreeMap<Ticket, Expected>,
-    /// Delete work that has not left yet, in order, and the input that it belongs to.
-    work: VecDeque<(Ticket, Effect)>,
+    /// Delete work that has not left yet, in order.
+    work: VecDeque<Work>,
     /// What left as delete work.
     handed_out: BTreeSet<(CheckpointId, ObjectId)>,
 }
@@ -35,6 +35,15 @@ pub(super) struct Coordinator {
 pub(super) struct Expected {
     /// The answer.
     pub(super) reply: Reply,
+    /// How many records it depends on.
+    position: usize,
+}
+
+/// Delete work.
+struct Work {
+    /// The input that it belongs to.
+    ticket: Ticket,
+    effect: Effect,
     /// How many records it depends on.
     position: usize,
 }
@@ -81,7 +90,7 @@ impl Coordinator {
                 Output::Reply(ticket, reply) => {
                     self.expected.insert(ticket, Expected { reply, position });
                 }
-                Output::Effect(effect) => self.work.push_back((ticket, effect)),
+                Output::Effect(effect) => self.work.push_back(Work { ticket, effect, position }),
             }
         }
     }
@@ -108,29 +117,32 @@ impl Coordinator {
     /// What leaves next, if anything does, where that is something else.
     pub(super) fn hand_out(&mut self, found: &Effect) -> Result<(), Option<Effect>> {
         match self.work.pop_front() {
-            Some((_, effect)) if effect == *found => {
-                self.has_left(&effect);
+            Some(work) if work.effect == *found => {
+                self.has_left(&work);
                 Ok(())
             }
-            other => Err(other.map(|(_, effect)| effect)),
+            other => Err(other.map(|work| work.effect)),
         }
     }
 
-    /// Takes the delete work of an input whose answer leaves: how much of it nobody logged.
-    pub(super) fn unlogged_work(&mut self, ticket: Ticket) -> u64 {
-        let (unlogged, rest) =
-            std::mem::take(&mut self.work).into_iter().partition(|(of, _)| *of == ticket);
-        self.work = rest;
-        let unlogged: VecDeque<(Ticket, Effect)> = unlogged;
-        for (_, effect) in &unlogged {
-            self.has_left(effect);
+    /// Takes the delete work of an input whose answer leaves, although no line says so.
+    pub(super) fn unlogged_work(&mut self, ticket: Ticket) -> Vec<Effect> {
+        let mut left = Vec::new();
+        for work in std::mem::take(&mut self.work) {
+            if work.ticket == ticket {
+                self.has_left(&work);
+                left.push(work.effect);
+            } else {
+                self.work.push_back(work);
+            }
         }
-        u64::try_from(unlogged.len()).unwrap_or(u64::MAX)
+        left
     }
 
-    fn has_left(&mut self, effect: &Effect) {
-        let Effect::Delete { checkpoint, objects, .. } = effect;
+    fn has_left(&mut self, work: &Work) {
+        let Effect::Delete { checkpoint, objects, .. } = &work.effect;
         self.handed_out.extend(objects.iter().map(|object| (*checkpoint, *object)));
+        self.durable = self.durable.max(work.position);
     }
 
     /// The events that are durable and that nobody was told of.

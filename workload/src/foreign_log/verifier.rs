@@ -281,25 +281,34 @@ impl Verifier {
             if let Some(expected) = &expected {
                 coordinator.answered(expected);
             }
-            self.gaps.add(Reason::UnloggedWork, coordinator.unlogged_work(ticket));
-            let events = coordinator.synced();
-            if !events.is_empty() {
-                self.show(&Seen::Synced { events })?;
+            let unlogged = coordinator.unlogged_work(ticket);
+            self.show_synced()?;
+            for effect in unlogged {
+                self.gaps.add(Reason::UnloggedWork, 1);
+                self.show(&Seen::HandedOut { effect })?;
             }
         }
-        self.show(&Seen::Replied { ticket, reply: reply.clone() })?;
+        let seen = Seen::Replied { ticket, reply: reply.clone() };
+        let ruled = self.rules.see(&seen).map_err(by_rules);
         let Some(expected) = expected else {
             self.gaps.add(Reason::NoState, 1);
-            return Ok(());
+            return ruled;
         };
         self.counts.compared += 1;
         if expected.reply == *reply {
-            return Ok(());
+            return ruled.and_then(|()| self.show_judges(&seen));
         }
         let invariant = blame(request, reply, &expected.reply);
-        let what = "the answer is not the one that this input is given here".to_string();
         let expected = serde_json::to_string(&Answer::from(expected.reply)).ok();
-        breach(invariant, "engine", what, expected)
+        match ruled {
+            Err(Stop::Breach { invariant, judge, what, .. }) => {
+                breach(invariant, judge, what, expected)
+            }
+            Err(Stop::Fault(_)) | Ok(()) => {
+                let what = "the answer is not the one that this input is given here".to_string();
+                breach(invariant, "engine", what, expected)
+            }
+        }
     }
 
     fn hand_out(&mut self, effect: &Effect) -> Result<(), Stop> {
@@ -315,6 +324,7 @@ impl Verifier {
             let expected = next.and_then(|next| serde_json::to_string(&next).ok());
             return breach(Invariant::I3, "engine", what, expected);
         }
+        self.show_synced()?;
         self.show(&Seen::HandedOut { effect: effect.clone() })
     }
 
@@ -469,9 +479,21 @@ impl Verifier {
         self.judges.clear();
     }
 
+    /// Shows the records that turned out to be durable.
+    fn show_synced(&mut self) -> Result<(), Stop> {
+        match self.coordinator.as_mut().map(Coordinator::synced) {
+            Some(events) if !events.is_empty() => self.show(&Seen::Synced { events }),
+            Some(_) | None => Ok(()),
+        }
+    }
+
     /// Shows something to the rules and to every judge.
     fn show(&mut self, seen: &Seen) -> Result<(), Stop> {
         self.rules.see(seen).map_err(by_rules)?;
+        self.show_judges(seen)
+    }
+
+    fn show_judges(&mut self, seen: &Seen) -> Result<(), Stop> {
         for judge in &mut self.judges {
             if let Err(violation) = judge.see(seen) {
                 let name = violation.judge.name();

@@ -304,6 +304,7 @@ fn failure(error: ReplayError) -> Failure {
     match error {
         ReplayError::Journal(error) | ReplayError::Node(NodeError::Journal(error)) => error.into(),
         ReplayError::Exists { .. }
+        | ReplayError::NoLog { .. }
         | ReplayError::Missing { .. }
         | ReplayError::Policy { .. }
         | ReplayError::Size { .. }
@@ -312,10 +313,6 @@ fn failure(error: ReplayError) -> Failure {
         | ReplayError::DamagedSettings { .. }
         | ReplayError::Prompt { .. }
         | ReplayError::Model(_) => Failure::Input(text),
-        // What is there is the file that was named; anything else is the machine's.
-        ReplayError::Log { source, .. } if source.kind() == io::ErrorKind::AlreadyExists => {
-            Failure::Input(text)
-        }
         ReplayError::Node(_)
         | ReplayError::Log { .. }
         | ReplayError::Settings { .. }

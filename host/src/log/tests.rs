@@ -51,7 +51,8 @@ fn lines_are_golden() {
     };
     let command = Command::Prepare(prepare);
     let text = back(Event::Command { epoch: Epoch::from_u128(0xE), op: op(), command });
-    let expected = "{\"n\":1,\"event\":{\"command\":{\"epoch\":\"0000000000000000000000000000000e\",\
+    let expected = "{\"n\":1,\"event\":{\"command\":{\
+        \"epoch\":\"0000000000000000000000000000000e\",\
         \"op\":\"0000000000000000000000000000000a.2.9\",\"command\":{\"prepare\":{\
         \"attempt\":\"0000000000000000000000000000000b\",\
         \"endpoint\":\"0000000000000000000000000000000c\",\

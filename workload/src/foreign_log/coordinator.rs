@@ -1,4 +1,4 @@
-//! The coordinator as it should have been: the real engine, given the same inputs in the same order.
+//! The coordinator as it should have been: the real engine, given the same inputs in their order.
 //!
 //! It stands for the engine and its disk. What it decides is kept as records, so that a crash can
 //! take back what the logged journal had not synced.

@@ -42,7 +42,7 @@ pub enum LineFault {
     #[error(transparent)]
     Row(#[from] RowFault),
     /// It is the head of something else.
-    #[error("expected the head of a log, with format \"{FORMAT}\", found \"{}\"", .found.escape_debug())]
+    #[error("expected a log's head, with format {FORMAT:?}, found {found:?}")]
     Format {
         /// What it calls itself.
         found: String,

@@ -25,7 +25,10 @@ pub(super) struct Logged(Option<(PathBuf, FileLog)>);
 impl Logged {
     /// Makes the file, which must not be there: a log is never written over.
     pub(super) fn file(path: Option<&Path>) -> Result<Option<File>, ReplayError> {
-        let make = |path: &Path| File::create_new(path).map_err(|error| failed(path, error));
+        let make = |path: &Path| {
+            let made = File::create_new(path);
+            made.map_err(|source| ReplayError::NoLog { path: path.to_path_buf(), source })
+        };
         path.map(make).transpose()
     }
 

@@ -117,6 +117,14 @@ pub enum ReplayError {
         /// What the file system said.
         source: std::io::Error,
     },
+    /// The file for the log cannot be made.
+    #[error("the log {}: {source}: name a new file", .path.display())]
+    NoLog {
+        /// The file.
+        path: PathBuf,
+        /// What the file system said.
+        source: std::io::Error,
+    },
     /// The log cannot be written.
     #[error("the log {}: {source}", .path.display())]
     Log {

@@ -1,11 +1,12 @@
 //! What an honest host writes holds.
 
+use std::io;
 use std::sync::{Arc, Mutex};
-use std::{fs, io};
 
 use pinfold_core::catalog::{Command, Role};
-use pinfold_core::engine::{Reply, Request};
-use pinfold_core::id::StartId;
+use pinfold_core::engine::{Engine, Query, Reply, Request};
+use pinfold_core::id::{ShardIndex, StartId};
+use pinfold_core::outcome::{Evidence, Outcome};
 use pinfold_core::policy::{Limits, Policy};
 use pinfold_host::log::{Answer, Event, Head, Log, LogWriter};
 use pinfold_host::node::Node;
@@ -13,7 +14,7 @@ use pinfold_host::owner::Owner;
 use pinfold_workload::foreign_log::Verdict;
 
 use crate::log::judged;
-use crate::scribe::{Scribe, turn};
+use crate::scribe::{Scribe, prepare, turn};
 use crate::story::{save, story};
 
 #[test]
@@ -59,7 +60,7 @@ fn a_poisoned_coordinator_holds_and_answers_nothing_more() {
     let n = host.take(host.job.epoch, Request::Command(w.op(), Command::Collect { limit: 1 }));
     host.write(Event::Reply { to: n, answer: Answer::Poisoned });
     let mut late = Scribe::text(&host);
-    let reply = Reply::Command(Ok(pinfold_core::outcome::Outcome::Released));
+    let reply = Reply::Command(Ok(Outcome::Released));
     let command = Request::Command(w.op(), Command::Collect { limit: 1 });
     let taken = Event::taken(host.job.epoch, command);
     let behind = host.write(taken);
@@ -69,7 +70,7 @@ fn a_poisoned_coordinator_holds_and_answers_nothing_more() {
     let report = judged(&host.text()).unwrap();
     assert_eq!((report.verdict, &report.finding), (Verdict::Held, &None));
     for (number, event) in [
-        Event::taken(host.job.epoch, Request::Query(pinfold_core::engine::Query::Gauges)),
+        Event::taken(host.job.epoch, Request::Query(Query::Gauges)),
         Event::Reply { to: behind, answer: reply.into() },
     ]
     .into_iter()
@@ -93,6 +94,55 @@ impl io::Write for Paper {
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
+}
+
+/// Follow-ups of a node that was opened again, before anybody watches it.
+#[test]
+fn a_node_that_went_on_before_it_was_watched_holds() {
+    let dir = tempfile::tempdir().unwrap();
+    let job = Scribe::new(40).job;
+    let paper = Paper::default();
+    let log = Log::new(LogWriter::new(paper.clone(), &Head::new(job.clone())).unwrap());
+    let (node, _effects) = Node::create(dir.path(), job).unwrap();
+    node.watch(Box::new(log.clone())).unwrap();
+    let owner = |node: &Node, name, role| {
+        Owner::register(node.client(), name, role, StartId::from_u128(1)).unwrap()
+    };
+    let worker = owner(&node, "worker", Role::Worker);
+    for number in 1..=40 {
+        keep(&worker, number);
+    }
+    let operator = owner(&node, "operator", Role::Operator);
+    let policy = Policy { turns: 1, ..Policy::default() };
+    let configure = Command::Configure { policy, limits: Limits::default() };
+    operator.ask(configure).unwrap().unwrap();
+    node.stop().unwrap();
+    log.crashed();
+    let (node, _effects, recovery) = Node::open(dir.path()).unwrap();
+    let waits = |engine: &Engine, _| engine.catalog().next_follow_up().is_some();
+    while node.client().inspect(waits).unwrap() {
+        std::thread::yield_now();
+    }
+    log.write(Event::Recovered { records: Some(recovery.records) });
+    node.watch(Box::new(log.clone())).unwrap();
+    worker.reconnect(node.client()).unwrap();
+    worker.ask(Command::Collect { limit: 1000 }).unwrap().unwrap();
+    node.stop().unwrap();
+    log.finish().unwrap();
+    let text = String::from_utf8(paper.0.lock().unwrap().clone()).unwrap();
+    assert!(text.contains("\"idle\""), "nothing was left to do");
+    let report = judged(&text).unwrap();
+    assert_eq!((report.verdict, &report.finding), (Verdict::Held, &None));
+}
+
+/// Publishes a position, whose bytes are nobody's concern here.
+fn keep(worker: &Owner, number: u8) {
+    let ask = |command| worker.ask(command).unwrap().unwrap();
+    let Outcome::Prepared { pin, .. } = ask(Command::Prepare(prepare(number))) else { panic!() };
+    let (shard, evidence) = (Some(ShardIndex(0)), Evidence::QuiescedSuccess);
+    ask(Command::Settle { pin, shard, evidence });
+    ask(Command::Publish { pin, turn: Some(turn(number)) });
+    ask(Command::Release { pin });
 }
 
 /// A node that many threads ask, over two lives, watched by a log.
@@ -132,7 +182,6 @@ fn a_node_under_load_holds() {
     }
     log.finish().unwrap();
     let text = String::from_utf8(paper.0.lock().unwrap().clone()).unwrap();
-    fs::write(dir.path().join("job.log"), &text).unwrap();
     let report = judged(&text).unwrap();
     assert_eq!((report.verdict, &report.finding), (Verdict::Held, &None));
     assert_eq!((report.counts.commands, report.counts.crashes), (160, 2));

@@ -17,7 +17,7 @@ fn what_is_no_log_is_refused() {
     refuses("rubbish\n", "line 1: expected one JSON object a line");
     refuses("{}\n", "line 1: column 2: missing field `format`");
     let text = story().log.text();
-    refuses(&text.replacen("pinfold-log", "a log", 1), "line 1: expected the head of a log");
+    refuses(&text.replacen("pinfold-log", "a log", 1), "line 1: expected a log's head");
     refuses(&text.replacen("\"version\":1", "\"version\":2", 1), "version 1, found version 2");
     let other = text.replacen("\"turns\":2", "\"turns\":0", 1);
     refuses(&other, "line 1: genesis.turns: must be at least 1");

@@ -210,14 +210,7 @@ impl Scribe {
     }
 
     pub(crate) fn prepare(&mut self, sender: &mut Sender, number: u8) -> (PinId, CheckpointId) {
-        let prepare = Prepare {
-            attempt: AttemptId::from_u128(u128::from(number)),
-            endpoint: endpoint(number),
-            digest: ManifestDigest::from_bytes([number; 32]),
-            shape: Shape::new(&[ShardShape { objects: 2, bytes: 100 }]).unwrap(),
-            shards: vec![ShardIndex(0)],
-        };
-        match self.ask(sender, Command::Prepare(prepare)).1 {
+        match self.ask(sender, Command::Prepare(prepare(number))).1 {
             Outcome::Prepared { pin, checkpoint } => (pin, checkpoint),
             outcome => panic!("{outcome:?}"),
         }
@@ -251,6 +244,17 @@ impl Scribe {
 /// The objects of every checkpoint, the manifest last.
 pub(crate) fn objects() -> [ObjectId; 2] {
     [1, 0].map(|index| ObjectId { shard: ShardIndex(0), index })
+}
+
+/// A position of one shard with two objects.
+pub(crate) fn prepare(number: u8) -> Prepare {
+    Prepare {
+        attempt: AttemptId::from_u128(u128::from(number)),
+        endpoint: endpoint(number),
+        digest: ManifestDigest::from_bytes([number; 32]),
+        shape: Shape::new(&[ShardShape { objects: 2, bytes: 100 }]).unwrap(),
+        shards: vec![ShardIndex(0)],
+    }
 }
 
 pub(crate) fn endpoint(number: u8) -> EndpointId {

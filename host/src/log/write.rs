@@ -52,6 +52,12 @@ impl<W: Write> LogWriter<W> {
         Ok(n)
     }
 
+    /// Leaves a number out: lines may be missing here, such as those that a machine took with it
+    /// when it stopped. Whoever judges the log then takes nothing for granted behind it.
+    pub const fn leave_gap(&mut self) {
+        self.next = self.next.saturating_add(1);
+    }
+
     /// Hands on what the writer keeps back.
     ///
     /// # Errors
@@ -71,6 +77,7 @@ impl LogWriter<File> {
     /// else.
     ///
     /// A file is written line by line, so a process that is killed loses none that it had written.
+    /// A machine that stops may: then [leave a gap](Self::leave_gap) first.
     ///
     /// # Errors
     /// What the file system says, or that the last whole line is none of a log.
@@ -134,6 +141,12 @@ impl<W: Write> Log<W> {
         let mut state = self.lock();
         state.inputs.clear();
         state.write(Event::Crash);
+    }
+
+    /// The coordinator is back, and its journal had so many records:
+    /// [`Recovery::records`](crate::node::Recovery::records). Watch the node behind this.
+    pub fn recovered(&self, records: u64) {
+        self.write(Event::Recovered { records: Some(records) });
     }
 
     /// Hands on what the writer keeps back.

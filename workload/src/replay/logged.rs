@@ -74,7 +74,7 @@ impl Logged {
     /// A node is back, and has not taken a request yet.
     pub(super) fn recovered(&self, node: &Node, recovery: Recovery) -> Result<(), ReplayError> {
         if let Some((_, log)) = &self.0 {
-            log.write(Event::Recovered { records: Some(recovery.records) });
+            log.recovered(recovery.records);
         }
         self.watch(node)
     }

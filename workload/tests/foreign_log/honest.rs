@@ -123,7 +123,7 @@ fn a_node_that_went_on_before_it_was_watched_holds() {
     while node.client().inspect(waits).unwrap() {
         std::thread::yield_now();
     }
-    log.write(Event::Recovered { records: Some(recovery.records) });
+    log.recovered(recovery.records);
     node.watch(Box::new(log.clone())).unwrap();
     worker.reconnect(node.client()).unwrap();
     worker.ask(Command::Collect { limit: 1000 }).unwrap().unwrap();
@@ -158,7 +158,7 @@ fn a_node_under_load_holds() {
             0 => Node::create(dir.path(), job.clone()).unwrap(),
             _ => {
                 let (node, effects, recovery) = Node::open(dir.path()).unwrap();
-                log.write(Event::Recovered { records: Some(recovery.records) });
+                log.recovered(recovery.records);
                 (node, effects)
             }
         };

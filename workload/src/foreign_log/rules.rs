@@ -75,7 +75,7 @@ impl Judge for Rules {
                 return self.judge_reuse(*pin, Way::Put, of_shard);
             }
             Seen::DestinationReused { pin } => return self.judge_reuse(*pin, Way::Get, |_| true),
-            Seen::Adopted { pin, checkpoint, memory } => {
+            Seen::Adopted { pin, checkpoint, memory, digest: _ } => {
                 return self.judge_adoption(*pin, *checkpoint, memory);
             }
             Seen::Idled

@@ -9,7 +9,9 @@ use pinfold_core::invariant::Invariant;
 use pinfold_core::manifest::ObjectName;
 use pinfold_core::outcome::DeleteOutcome;
 use pinfold_host::log::{Answer, Bytes, Cause, Event, Head, Held, Line, PutResult, Way};
+use pinfold_sim::oracle::Oracle;
 use pinfold_sim::seen::{self, MoveId, Seen};
+use pinfold_sim::spec::Lockstep;
 use pinfold_sim::store::{Content, StoreKey};
 use pinfold_sim::violation::Violation;
 
@@ -77,8 +79,24 @@ struct Move {
 }
 
 /// The judges of a log from genesis, beside the engine and the rules.
-fn judges(_head: &Head) -> Vec<Box<dyn Judge>> {
-    Vec::new()
+fn judges(head: &Head) -> Vec<Box<dyn Judge>> {
+    let mut judges: Vec<Box<dyn Judge>> = vec![Box::new(Lockstep::new(&head.genesis))];
+    if head.moves {
+        judges.push(Box::new(Oracle::new(&head.genesis)));
+    }
+    judges
+}
+
+impl Judge for Lockstep {
+    fn see(&mut self, seen: &Seen) -> Result<(), Violation> {
+        self.see(seen)
+    }
+}
+
+impl Judge for Oracle {
+    fn see(&mut self, seen: &Seen) -> Result<(), Violation> {
+        self.see(seen)
+    }
 }
 
 impl Verifier {
@@ -366,7 +384,7 @@ impl Verifier {
     fn begin(&mut self, number: u64, way: Way, key: &str, pin: Option<PinId>) -> Result<(), Stop> {
         self.counts.moves += 1;
         let key = self.keys.named(key);
-        let id = MoveId(u32::try_from(self.used.len()).unwrap_or(u32::MAX));
+        let id = MoveId(self.used.len() as u64);
         if !self.used.insert(number) {
             return fault(LineFault::UsedMove { number });
         }
@@ -455,7 +473,7 @@ impl Verifier {
             };
             held.push((object, content));
         }
-        self.show(&Seen::Adopted { pin, checkpoint, memory: held })
+        self.show(&Seen::Adopted { pin, checkpoint, digest: None, memory: held })
     }
 
     fn listed(&mut self, to: u64) -> Result<(), Stop> {

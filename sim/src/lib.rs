@@ -9,6 +9,7 @@ pub mod digest;
 pub mod draws;
 pub mod judges;
 pub mod oracle;
+pub mod page;
 pub mod recovery;
 pub mod run;
 pub mod schedule;

@@ -38,7 +38,7 @@ const ROWS: [Row; Kind::COUNT] = [
     Row(Kind::Sync, Stirred, "a reply or delete work left"),
     Row(Kind::Write, Stirred, "a frame is written and not synced"),
     Row(Kind::Commit, Stirred, "a reply or delete work left"),
-    Row(Kind::FollowUp, Heard, "a follow-up became durable"),
+    Row(Kind::FollowUp, Stirred, "its record waits to be written"),
     Row(Kind::Restart, Ripe, "the disk held a checkpoint"),
     Row(Kind::Compact, Ripe, "the disk held records that came after the last snapshot"),
     Row(Kind::PutOk, Stirred, "the bytes are in the store"),

@@ -5,16 +5,16 @@ use pinfold_core::outcome::{Outcome, Rejection};
 use pinfold_core::transfer::{Ended, Miss};
 
 /// The verb that registers, which is no command.
-pub const REGISTER: &str = "Register";
+pub(super) const REGISTER: &str = "Register";
 
 /// A message of two commands.
-pub const LIST: &str = "list";
+pub(super) const LIST: &str = "list";
 
 /// What a list says of a command behind its first refusal.
-pub const NOT_TRIED: &str = "NotTried";
+pub(super) const NOT_TRIED: &str = "NotTried";
 
 /// What whoever waits is told after a failed append.
-pub const POISONED: &str = "Poisoned";
+pub(super) const POISONED: &str = "Poisoned";
 
 pub(super) const fn verb(command: &Command) -> &'static str {
     match command {
@@ -121,7 +121,7 @@ pub(super) const fn verdict(it: Verdict) -> &'static str {
 
 /// Every end of a transfer that a World can reach: nobody there chooses among pinned checkpoints,
 /// declines one, or loads with others.
-pub(super) const ENDS: [&str; 14] = [
+pub(super) const ENDS: [&str; 15] = [
     "saved",
     "already published",
     "skipped",
@@ -133,6 +133,7 @@ pub(super) const ENDS: [&str; 14] = [
     "restored",
     "nothing pinned",
     "pin refused",
+    "other manifest",
     "object missed",
     "load cancelled",
     "load barred",

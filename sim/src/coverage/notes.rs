@@ -239,6 +239,9 @@ impl Notes {
             Choice::FailSync(_) => {
                 saw(|it| matches!(it, Seen::Replied { reply: Reply::Poisoned, .. }))
             }
+            Choice::FollowUp => {
+                world.coordinator.engine.as_ref().is_some_and(|engine| !engine.is_idle())
+            }
             Choice::Write => world.coordinator.batch.is_some(),
             Choice::Put(_, PutEnd::Ok) | Choice::Land(_) => {
                 saw(|it| matches!(it, Seen::Landed { .. }))
@@ -400,7 +403,6 @@ fn synced(event: &Event, count: &mut impl FnMut(Cell)) {
             }
         }
         Event::FollowedUp(follow_up) => {
-            count(Cell::Effect(Kind::FollowUp));
             count(Cell::FollowUp(names::follow_up(follow_up)));
         }
         Event::Genesis(_) | Event::Recovered => {}

@@ -1,6 +1,6 @@
 //! In which phase of the protocol a fault hits: what it hit was doing just before.
 
-use pinfold_core::catalog::Command;
+use pinfold_core::catalog::{CheckpointFacts, Command, State};
 use pinfold_core::id::{CheckpointId, Generation};
 
 use super::names;
@@ -173,5 +173,8 @@ fn state_of(world: &World, generation: Generation) -> &'static str {
 
 fn state(world: &World, checkpoint: Option<CheckpointId>) -> &'static str {
     let facts = checkpoint.and_then(|it| world.coordinator.disk.catalog.checkpoint(it));
-    facts.map_or(NO_RECORD, |facts| if facts.lost { "lost" } else { facts.state.name() })
+    let name = |facts: CheckpointFacts| {
+        if facts.lost && facts.state != State::Collecting { "lost" } else { facts.state.name() }
+    };
+    facts.map_or(NO_RECORD, name)
 }

@@ -34,7 +34,35 @@ impl fmt::Display for Hole {
 pub struct Unreachable(pub &'static str, pub &'static str, pub &'static str);
 
 /// Answers that no World gets; a test shows that they stay away.
-pub const UNREACHABLE: [Unreachable; 0] = [];
+pub const UNREACHABLE: [Unreachable; 22] = [
+    Unreachable("Configure", "NotOperator", OPERATORS_ONLY),
+    Unreachable("Drop", "NotOperator", OPERATORS_ONLY),
+    Unreachable("Fence", "NotOperator", OPERATORS_ONLY),
+    Unreachable("Forget", "NotOperator", OPERATORS_ONLY),
+    Unreachable("Retire", "NotOperator", OPERATORS_ONLY),
+    Unreachable("Deleted", "NotCollecting", FROM_WORK),
+    Unreachable("Deleted", "UnknownCheckpoint", FROM_WORK),
+    Unreachable("Deleted", "UnknownObject", FROM_WORK),
+    Unreachable("Doubt", "UnknownPin", NAMED_PINS),
+    Unreachable("Publish", "UnknownPin", NAMED_PINS),
+    Unreachable("Release", "UnknownPin", NAMED_PINS),
+    Unreachable("Settle", "UnknownPin", NAMED_PINS),
+    Unreachable("Publish", "ForeignPin", "a transfer publishes with the pin that its life took"),
+    Unreachable("Release", "ForeignPin", "a transfer releases its own pin, and operators any"),
+    Unreachable("Settle", "ShardNotClaimed", "a transfer settles the shards that it claimed"),
+    Unreachable("Settle", "NotFinal", "nobody sends a worker's own state as evidence"),
+    Unreachable("Lost", "UnknownObject", "objects are named from the manifest"),
+    Unreachable("Fence", "Malformed", "incarnations are named from those that were minted"),
+    Unreachable("Register", "Malformed", REGISTERS_WELL),
+    Unreachable("Register", "PolicyMismatch", REGISTERS_WELL),
+    Unreachable("Register", "RoleMismatch", REGISTERS_WELL),
+    Unreachable("Register", "UnknownVersion", REGISTERS_WELL),
+];
+
+const OPERATORS_ONLY: &str = "only operators of a World send it";
+const FROM_WORK: &str = "outcomes are of work that was handed out";
+const NAMED_PINS: &str = "pins are named from those that were taken";
+const REGISTERS_WELL: &str = "a process registers in the one right form";
 
 /// The verbs that messages carry.
 const CARRIED: [&str; 16] = [
@@ -56,6 +84,18 @@ const CARRIED: [&str; 16] = [
     names::LIST,
 ];
 
+/// What a put is for: its shard cannot have succeeded before it did.
+const PUT: [&str; 5] = ["prepared", "failed", "collecting", "lost", "no record"];
+
+/// What a late put is for: its shard has failed.
+const LANDED: [&str; 4] = ["failed", "collecting", "lost", "no record"];
+
+/// What a get is for: a whole checkpoint, until a fence lets it go too early.
+const GET: [&str; 5] = ["complete", "published", "collecting", "lost", "no record"];
+
+/// What a delete is for.
+const DELETE: [&str; 2] = ["collecting", "no record"];
+
 /// In which phases each fault must hit.
 const HITS: [(Kind, &[&str]); 25] = [
     (Kind::Duplicate, &CARRIED),
@@ -67,19 +107,19 @@ const HITS: [(Kind, &[&str]); 25] = [
     (Kind::Crash, &phase::CRASHES),
     (Kind::FailSync, &phase::WRITTEN),
     (Kind::Die, &phase::DEATHS),
-    (Kind::PutUnretired, &phase::STATES),
-    (Kind::PutNotStarted, &phase::STATES),
-    (Kind::PutFailed, &phase::STATES),
-    (Kind::PutInDoubt, &phase::STATES),
-    (Kind::PutLies, &phase::STATES),
-    (Kind::Land, &phase::STATES),
-    (Kind::GetUnretired, &phase::STATES),
-    (Kind::GetFailed, &phase::STATES),
-    (Kind::GetInDoubt, &phase::STATES),
-    (Kind::DeleteRefused, &phase::STATES),
-    (Kind::DeleteUnknown, &phase::STATES),
-    (Kind::LandDelete, &phase::STATES),
-    (Kind::DropWork, &phase::STATES),
+    (Kind::PutUnretired, &PUT),
+    (Kind::PutNotStarted, &PUT),
+    (Kind::PutFailed, &PUT),
+    (Kind::PutInDoubt, &PUT),
+    (Kind::PutLies, &PUT),
+    (Kind::Land, &LANDED),
+    (Kind::GetUnretired, &GET),
+    (Kind::GetFailed, &GET),
+    (Kind::GetInDoubt, &GET),
+    (Kind::DeleteRefused, &DELETE),
+    (Kind::DeleteUnknown, &DELETE),
+    (Kind::LandDelete, &DELETE),
+    (Kind::DropWork, &DELETE),
     (Kind::Vanish, &phase::STATES),
     (Kind::Return, &phase::STATES),
     (Kind::Damage, &phase::STATES),
@@ -96,7 +136,8 @@ pub fn required() -> Vec<Cell> {
     }
     cells.push(Cell::Answer(names::LIST, names::NOT_TRIED));
     cells.push(Cell::Answer(ANY, names::POISONED));
-    cells.retain(|cell| !is_unreachable(*cell));
+    let unreachable = UNREACHABLE.map(|it| Cell::Answer(it.0, it.1));
+    cells.retain(|cell| !unreachable.contains(cell));
     cells.extend(Blocker::NAMES.map(Cell::Blocker));
     cells.extend(names::VERDICTS.map(Cell::Verdict));
     cells.extend(names::FOLLOW_UPS.map(Cell::FollowUp));
@@ -105,8 +146,4 @@ pub fn required() -> Vec<Cell> {
         cells.extend(phases.iter().map(|phase| Cell::Phase(kind, phase)));
     }
     cells
-}
-
-fn is_unreachable(cell: Cell) -> bool {
-    UNREACHABLE.iter().any(|it| cell == Cell::Answer(it.0, it.1))
 }

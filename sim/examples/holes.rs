@@ -1,6 +1,7 @@
 //! Shows what a range of seeds covers, and which cells stay empty.
 
 use pinfold_sim::coverage::Coverage;
+use pinfold_sim::coverage::required::required;
 use pinfold_sim::run::{Settings, run};
 
 fn main() {
@@ -15,6 +16,10 @@ fn main() {
         all.merge(&coverage);
     }
     println!("{}", serde_json::to_string_pretty(&all).unwrap_or_default());
+    for cell in required() {
+        let count = all.count(cell);
+        if count < 15 { println!("thin {count}: {cell:?}"); }
+    }
     println!("{new_shapes} new shapes in the last tenth");
     println!("{} found: {:?}", found.len(), found.first());
 }

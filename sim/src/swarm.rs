@@ -117,34 +117,39 @@ impl Mix {
                 mix.weights[kind.place()] = mix.weights[kind.place()].div_ceil(16);
             }
         }
-        // What could happen at every single step is rarer, or nothing would ever come to its end.
         for kind in Kind::faults() {
-            let always = match kind.group() {
-                Group::Always | Group::Up | Group::Jobs | Group::Pins | Group::Checkpoints => true,
-                Group::Objects => true,
-                Group::Down
-                | Group::Dirty
-                | Group::Written
-                | Group::Requests
-                | Group::Answers
-                | Group::Asked
-                | Group::Moves
-                | Group::Checks
-                | Group::Lingering
-                | Group::Work
-                | Group::LateDeletes
-                | Group::Vanished
-                | Group::Strays => false,
-            };
-            if always {
-                mix.weights[kind.place()] /= 8;
-            }
+            mix.weights[kind.place()] /= rarer(kind.group());
         }
         for (kind, least) in LEAST {
             let share = &mut mix.weights[kind.place()];
             *share = (*share).max(least);
         }
         mix
+    }
+}
+
+/// By how much faults are rarer than was drawn. What could happen at every single step would let
+/// nothing come to its end; of a transfer's many moves, each could fail the whole.
+const fn rarer(group: Group) -> u32 {
+    match group {
+        Group::Always
+        | Group::Up
+        | Group::Jobs
+        | Group::Pins
+        | Group::Checkpoints
+        | Group::Objects => 8,
+        Group::Moves | Group::Checks => 2,
+        Group::Down
+        | Group::Dirty
+        | Group::Written
+        | Group::Requests
+        | Group::Answers
+        | Group::Asked
+        | Group::Lingering
+        | Group::Work
+        | Group::LateDeletes
+        | Group::Vanished
+        | Group::Strays => 1,
     }
 }
 
@@ -156,7 +161,7 @@ const LEAST: [(Kind, u32); 3] = [(Kind::Crash, 200), (Kind::Die, 200), (Kind::Gi
 const CALM: [(Kind, u32); 33] = [
     (Kind::Register, 30),
     (Kind::Save, 60),
-    (Kind::Load, 15),
+    (Kind::Load, 20),
     (Kind::Agree, 200),
     (Kind::Proceed, 20),
     (Kind::Publish, 6),
@@ -173,7 +178,7 @@ const CALM: [(Kind, u32); 33] = [
     (Kind::GetAnswered, 300),
     (Kind::CheckKnown, 500),
     (Kind::Retire, 60),
-    (Kind::Collect, 8),
+    (Kind::Collect, 12),
     (Kind::DeleteGone, 200),
     (Kind::Report, 60),
     (Kind::Audit, 2),

@@ -34,7 +34,7 @@ impl fmt::Display for Hole {
 pub struct Unreachable(pub &'static str, pub &'static str, pub &'static str);
 
 /// Answers that no World gets; a test shows that they stay away.
-pub const UNREACHABLE: [Unreachable; 22] = [
+pub const UNREACHABLE: [Unreachable; 23] = [
     Unreachable("Configure", "NotOperator", OPERATORS_ONLY),
     Unreachable("Drop", "NotOperator", OPERATORS_ONLY),
     Unreachable("Fence", "NotOperator", OPERATORS_ONLY),
@@ -53,6 +53,7 @@ pub const UNREACHABLE: [Unreachable; 22] = [
     Unreachable("Settle", "NotFinal", "nobody sends a worker's own state as evidence"),
     Unreachable("Lost", "UnknownObject", "objects are named from the manifest"),
     Unreachable("Fence", "Malformed", "incarnations are named from those that were minted"),
+    Unreachable(ANY, "UnknownIncarnation", "a process speaks as what it was told to be"),
     Unreachable("Register", "Malformed", REGISTERS_WELL),
     Unreachable("Register", "PolicyMismatch", REGISTERS_WELL),
     Unreachable("Register", "RoleMismatch", REGISTERS_WELL),
@@ -84,14 +85,18 @@ const CARRIED: [&str; 16] = [
     names::LIST,
 ];
 
-/// What a put is for: its shard cannot have succeeded before it did.
-const PUT: [&str; 5] = ["prepared", "failed", "collecting", "lost", "no record"];
+/// What a put is for: its shard cannot have succeeded before it did. (What a false fence let go too
+/// early may be hit later, by chance.)
+const PUT: [&str; 2] = ["prepared", "failed"];
 
-/// What a late put is for: its shard has failed.
-const LANDED: [&str; 4] = ["failed", "collecting", "lost", "no record"];
+/// What a late put is for: its shard has failed, which need not be on record yet.
+const LANDED: [&str; 4] = ["prepared", "failed", "collecting", "no record"];
 
-/// What a get is for: a whole checkpoint, until a fence lets it go too early.
-const GET: [&str; 5] = ["complete", "published", "collecting", "lost", "no record"];
+/// What a get is for: a whole checkpoint.
+const GET: [&str; 2] = ["complete", "published"];
+
+/// What an object is of that the store loses.
+const HELD: [&str; 6] = ["prepared", "failed", "complete", "published", "collecting", "lost"];
 
 /// What a delete is for.
 const DELETE: [&str; 2] = ["collecting", "no record"];
@@ -120,9 +125,9 @@ const HITS: [(Kind, &[&str]); 25] = [
     (Kind::DeleteUnknown, &DELETE),
     (Kind::LandDelete, &DELETE),
     (Kind::DropWork, &DELETE),
-    (Kind::Vanish, &phase::STATES),
+    (Kind::Vanish, &HELD),
     (Kind::Return, &phase::STATES),
-    (Kind::Damage, &phase::STATES),
+    (Kind::Damage, &HELD),
 ];
 
 /// Every cell that must not be empty, in the order in which they are shown.

@@ -5,6 +5,7 @@
 //! replays them. Judges look on: the oracle from outside, the naive spec in lock-step.
 #![forbid(unsafe_code)]
 
+pub mod coverage;
 pub mod digest;
 pub mod draws;
 pub mod judges;

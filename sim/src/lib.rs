@@ -5,6 +5,7 @@
 //! replays them. Judges look on: the oracle from outside, the naive spec in lock-step.
 #![forbid(unsafe_code)]
 
+pub mod caught;
 pub mod digest;
 pub mod draws;
 pub mod judges;
@@ -17,5 +18,6 @@ pub mod seen;
 pub mod spec;
 pub mod store;
 pub mod swarm;
+pub mod sweep;
 pub mod violation;
 pub mod world;

@@ -19,5 +19,6 @@ pub mod spec;
 pub mod store;
 pub mod swarm;
 pub mod sweep;
+pub mod trace;
 pub mod violation;
 pub mod world;

@@ -33,6 +33,24 @@ pub enum Phase {
     Empty,
 }
 
+/// What somebody sees who looks on.
+#[derive(Clone, Copy, Debug)]
+pub enum Look<'a> {
+    /// A step.
+    Step {
+        /// The World after it.
+        world: &'a World,
+        /// Its kind.
+        kind: Kind,
+        /// What was chosen.
+        choice: Choice,
+        /// What was seen of it.
+        seen: &'a [Seen],
+    },
+    /// A phase is over, and nothing moves.
+    Rest(Phase),
+}
+
 /// A recovery of a World. See the [module](self).
 #[derive(Clone, Debug)]
 pub struct Recovery {
@@ -149,14 +167,14 @@ impl Recovery {
     pub fn run(
         mut self,
         world: &mut World,
-        mut look: impl FnMut(&[Seen], Option<Phase>) -> Result<(), Violation>,
+        mut look: impl FnMut(Look<'_>) -> Result<(), Violation>,
     ) -> Result<u32, Violation> {
         let most = Self::bound(world);
         let mut seen = Vec::new();
         loop {
             let Some(choice) = self.next(world) else {
                 self.judge(world)?;
-                look(&[], Some(self.phase))?;
+                look(Look::Rest(self.phase))?;
                 self.phase = match self.phase {
                     Phase::Ending => Phase::Collecting,
                     Phase::Collecting => Phase::Emptying,
@@ -171,6 +189,7 @@ impl Recovery {
                 return Err(self.violation(what));
             }
             seen.clear();
+            let kind = world.kind_of(choice);
             let done = world.step(choice, &mut seen);
             let done = done.map_err(|Unreadable(what)| Violation {
                 invariant: Invariant::I11,
@@ -180,7 +199,7 @@ impl Recovery {
             if !done {
                 return Err(self.violation(format!("a step of the recovery is none: {choice:?}")));
             }
-            look(&seen, None)?;
+            look(Look::Step { world, kind, choice, seen: &seen })?;
         }
     }
 

@@ -10,16 +10,10 @@ use pinfold_core::id::{CheckpointId, Incarnation, OwnerId, PinId, ShardIndex};
 use pinfold_core::manifest::ObjectName;
 
 use crate::store::{Content, StoreKey};
-use crate::world::choice::JobId;
 
 /// One move of bytes between a worker's memory and the store; its name is never used again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct MoveId {
-    /// The transfer that began it.
-    pub job: JobId,
-    /// Its number there, from 1.
-    pub number: u16,
-}
+pub struct MoveId(pub u64);
 
 /// Which way bytes move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -128,7 +128,8 @@ const REACHED: &str = "AlreadyPublished Collected Configured Deleted Doubted Dro
     Register.!Malformed Register.!PolicyMismatch Register.!RoleMismatch \
     Register.!StaleIncarnation Register.!UnknownVersion Register.!WrongEpoch";
 
-/// The spec and the engine agree on every reply, record and follow-up of random stories.
+/// The spec and the engine agree on every reply, record and follow-up of random stories; `STORIES`
+/// asks for more of them.
 #[test]
 fn the_spec_and_the_engine_agree() {
     let stories: u64 = std::env::var("STORIES").map_or(50, |n| n.parse().expect("a number"));

@@ -45,9 +45,16 @@ impl Oracle {
             }
             (What::Command(piece), Reply::Command(answer)) => self.judge_answer(piece, answer),
             (What::List(pieces), Reply::List(answers)) if pieces.len() == answers.len() => {
-                let answered = pieces.iter().zip(answers);
-                let mut answered = answered.filter_map(|(it, answer)| Some((it, answer.as_ref()?)));
-                answered.try_for_each(|(piece, answer)| self.judge_answer(piece, answer))
+                let mut stopped = false;
+                for (piece, answer) in pieces.iter().zip(answers) {
+                    demand(answer.is_none() == stopped, Invariant::I14, || {
+                        format!("a list did not stop at its first refusal, but at {}", piece.op)
+                    })?;
+                    let Some(answer) = answer else { continue };
+                    stopped = answer.is_err();
+                    self.judge_answer(piece, answer)?;
+                }
+                Ok(())
             }
             (What::List(_), Reply::Command(Err(_))) | (What::Job, Reply::Job(_)) => Ok(()),
             (What::Gauges { since }, Reply::Gauges(gauges)) => {

@@ -36,6 +36,7 @@ mod reader;
 mod show;
 mod verbs;
 mod words;
+pub mod world;
 
 pub use names::Names;
 pub use reader::{Block, Fault, Kind, Line, Script};

@@ -32,7 +32,9 @@ enum Life {
     Gone,
 }
 
-/// The naive spec in lock-step with an engine. See the [module](self).
+/// The naive spec in lock-step with an engine.
+///
+/// Tell it everything that is seen, in order; what survives a crash, before the crash.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lockstep {
     spec: Spec,
@@ -103,7 +105,9 @@ impl Lockstep {
             Seen::Synced { events } => self.synced(events),
             Seen::Replied { ticket, reply } => self.replied(*ticket, reply),
             Seen::HandedOut { effect } => {
-                self.handed_out.push_back(effect.clone());
+                if self.life == Life::Up {
+                    self.handed_out.push_back(effect.clone());
+                }
                 Ok(())
             }
             Seen::Crashed => self.crashed(),

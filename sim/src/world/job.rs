@@ -14,7 +14,7 @@ use pinfold_core::transfer::{
 };
 
 use super::World;
-use super::choice::{Choice, JobId, Publishes};
+use super::choice::{Choice, JobId, Publishes, move_id};
 use crate::seen::{MoveId, Seen, Way};
 use crate::store::{Check, Content, Move, StoreKey};
 
@@ -82,7 +82,7 @@ impl Job {
 }
 
 /// The shards that a mask names.
-pub(super) fn shards_of(mask: u8) -> impl Iterator<Item = ShardIndex> {
+pub(crate) fn shards_of(mask: u8) -> impl Iterator<Item = ShardIndex> {
     (0..8_u16).filter(move |shard| mask >> shard & 1 > 0).map(ShardIndex)
 }
 
@@ -280,7 +280,7 @@ impl World {
 
     fn next_move(job: &mut Job) -> MoveId {
         job.begun += 1;
-        MoveId { job: job.id, number: job.begun }
+        move_id(job.id, job.begun)
     }
 
     fn begin_move(
@@ -358,5 +358,5 @@ impl World {
 }
 
 fn attempt_id(attempt: u16) -> AttemptId {
-    Id::from_u128(u128::from(attempt))
+    Id::of_name(&format!("A{attempt}"))
 }

@@ -186,7 +186,7 @@ fn l2_an_answer_is_to_what_was_asked() {
     assert_eq!(broken_by(judged), Invariant::L2);
 }
 
-/// Each command of a list is judged by itself; what was not tried is nothing.
+/// Each command of a list is judged by itself, up to the first refusal.
 #[test]
 fn a_list_is_judged_command_by_command() {
     let mut scene = Scene::new();
@@ -198,5 +198,11 @@ fn a_list_is_judged_command_by_command() {
     let done = Some(Ok(Outcome::Collected { objects: 0, more: false }));
     let judged = scene.clone().reply(ticket, Reply::List(vec![done, done]));
     assert_eq!(broken_by(judged), Invariant::I10);
-    scene.reply(ticket, Reply::List(vec![done, None])).unwrap();
+    // It stops at the first refusal, and only there.
+    let judged = scene.clone().reply(ticket, Reply::List(vec![done, None]));
+    assert_eq!(broken_by(judged), Invariant::I14);
+    let refused = Some(Err(Rejection::NotOperator));
+    scene.record(second, Change::Refused(Rejection::NotOperator)).unwrap();
+    scene.clone().reply(ticket, Reply::List(vec![done, refused])).unwrap();
+    assert_eq!(broken_by(scene.reply(ticket, Reply::List(vec![refused, done]))), Invariant::I14);
 }

@@ -1,6 +1,8 @@
 //! I15 to I17: what is moved, reused and adopted.
 
-use pinfold_core::manifest::ObjectName;
+use pinfold_core::id::{ChainValue, RepresentationDigest};
+use pinfold_core::layout::GroupId;
+use pinfold_core::manifest::{ObjectName, SharedName, SharedScope};
 
 use super::*;
 
@@ -68,4 +70,52 @@ fn i17_a_private_key_is_put_once() {
     let key = StoreKey::Private(checkpoint, object(0));
     let again = Seen::MoveBegan { id: MoveId(9), way: Way::Put, key, checkpoint, pin };
     assert_eq!(broken_by(scene.see(&again)), Invariant::I17);
+}
+
+/// A page of shard 0.
+fn page() -> SharedName {
+    SharedName {
+        representation: RepresentationDigest::from_u128(1),
+        group: GroupId(0),
+        scope: SharedScope::Shard(ShardIndex(0)),
+        chain: ChainValue::new(&[1]).unwrap(),
+    }
+}
+
+#[test]
+fn i4_and_i16_hold_for_shared_pages_too() {
+    let mut scene = Scene::new();
+    let (pin, checkpoint) = scene.prepare(1);
+    let (id, key) = (MoveId(50), StoreKey::Shared(page()));
+    scene.see(&Seen::MoveBegan { id, way: Way::Put, key, checkpoint, pin }).unwrap();
+    scene.put(pin, checkpoint, 1);
+    scene.put(pin, checkpoint, 0);
+    let reused = Seen::SourceReused { pin, shard: ShardIndex(0) };
+    assert_eq!(broken_by(scene.clone().see(&reused)), Invariant::I16);
+    scene.see(&Seen::PutSucceeded { id }).unwrap();
+    scene.see(&Seen::Retired { id }).unwrap();
+    scene.settle(worker(), pin, Evidence::QuiescedSuccess).unwrap();
+    let mut confirmed = scene.clone();
+    let judged = scene.publish((pin, checkpoint), None, None);
+    assert_eq!(broken_by(judged), Invariant::I4);
+    confirmed.see(&Seen::Confirmed { pin, key }).unwrap();
+    confirmed.publish((pin, checkpoint), None, None).unwrap();
+}
+
+/// A page carries no trailer, so nobody can be blamed for what somebody did to it in the store.
+#[test]
+fn i15_excuses_a_page_that_was_spoiled_in_the_store() {
+    let mut scene = Scene::new();
+    let (_, checkpoint) = scene.save(1);
+    let pin = scene.pin(checkpoint).unwrap();
+    let adopted = |scene: &mut Scene, content| {
+        let memory = vec![(ObjectName::Shared(page()), content)];
+        scene.see(&Seen::Adopted { pin, checkpoint, memory })
+    };
+    let garbage = Some(Content::Garbage);
+    adopted(&mut scene, Some(Content::Of(StoreKey::Shared(page())))).unwrap();
+    assert_eq!(broken_by(adopted(&mut scene.clone(), garbage)), Invariant::I15);
+    scene.see(&Seen::StoreLost { key: StoreKey::Shared(page()) }).unwrap();
+    adopted(&mut scene, garbage).unwrap();
+    assert_eq!(broken_by(adopted(&mut scene, None)), Invariant::I15);
 }

@@ -160,7 +160,7 @@ impl Scene {
 
     fn begin(&mut self, way: Way, pin: PinId, checkpoint: CheckpointId, index: u32) -> MoveId {
         self.moves += 1;
-        let id = MoveId(self.moves);
+        let id = MoveId(self.moves.into());
         let key = StoreKey::Private(checkpoint, object(index));
         self.see(&Seen::MoveBegan { id, way, key, checkpoint, pin }).unwrap();
         id

@@ -4,6 +4,10 @@ mod inspect;
 mod journal;
 mod number;
 mod replay;
+mod report_file;
+mod shell;
+mod signals;
+mod sim;
 mod table;
 mod why;
 
@@ -23,6 +27,7 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Verb {
     Replay(replay::Arguments),
+    Sim(sim::Arguments),
     Inspect(inspect::Arguments),
     Why(why::Arguments),
     Journal(journal::Arguments),
@@ -33,7 +38,9 @@ Exit codes:
   0  everything that was promised held
   1  a promise was broken, or a journal is damaged
   2  bad usage or input
-  3  incomplete: something outside failed, such as a disk, or it was told to stop";
+  3  incomplete: something outside failed, such as a disk, or it was told to stop
+  4  a seed or a script went another way than before (sim)
+  5  something that had to happen never did (sim --require-coverage)";
 
 /// What a verb ends with.
 enum Ending {
@@ -41,6 +48,8 @@ enum Ending {
     Violated,
     /// All was served, and something outside failed on the way.
     Incomplete,
+    /// What should repeat did not.
+    Differed,
 }
 
 /// Why a verb ended early, in words that say what to do.
@@ -73,6 +82,7 @@ impl From<JournalError> for Failure {
 fn main() -> ExitCode {
     let ended = match Arguments::parse().command {
         Verb::Replay(arguments) => replay::run(&arguments),
+        Verb::Sim(arguments) => sim::run(&arguments),
         Verb::Inspect(arguments) => inspect::run(&arguments),
         Verb::Why(arguments) => why::run(&arguments),
         Verb::Journal(arguments) => journal::run(&arguments),
@@ -81,6 +91,7 @@ fn main() -> ExitCode {
         Ok(Ending::Held) => return ExitCode::SUCCESS,
         Ok(Ending::Violated) => return ExitCode::from(1),
         Ok(Ending::Incomplete) => return ExitCode::from(3),
+        Ok(Ending::Differed) => return ExitCode::from(4),
         Err(Failure::Violated(what)) => (what, 1),
         Err(Failure::Input(what)) => (what, 2),
         Err(Failure::Incomplete(what)) => (what, 3),

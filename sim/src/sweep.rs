@@ -15,6 +15,7 @@ use std::thread;
 use crate::caught::caught;
 use crate::digest::Digest;
 use crate::run::{Found, Ran, Settings, Watch, run};
+use crate::swarm;
 
 /// Every so many seeds, one is run twice.
 pub const SAMPLED: u64 = 16;
@@ -43,6 +44,21 @@ pub enum Twice {
     Sample,
     /// Each.
     Each,
+}
+
+/// How many seeds' draws are part of a configuration.
+const DRAWN: u64 = 8;
+
+/// A digest of what every seed is asked to do, and of what a few seeds mean: in a build that gives
+/// a seed another meaning it is another one.
+#[must_use]
+pub fn configuration(settings: &Settings) -> u64 {
+    let mut digest = Digest::default();
+    digest.take(settings);
+    for seed in 0..DRAWN {
+        digest.take(&swarm::draw(seed));
+    }
+    digest.value()
 }
 
 /// Somebody who looks at one seed's run, and whose notes on several seeds add up.
@@ -127,6 +143,16 @@ pub struct Sweep<W> {
     pub findings: Vec<Finding>,
     /// What was noted.
     pub notes: W,
+}
+
+impl<W: PartialEq> Sweep<W> {
+    /// True when both say the same of the same seeds, however often those were run.
+    #[must_use]
+    pub fn is_like(&self, other: &Self) -> bool {
+        let told = |it: &Self| (it.end, it.seeds, it.steps, it.recovery_steps, it.digest);
+        let found = self.longest == other.longest && self.findings == other.findings;
+        told(self) == told(other) && found && self.notes == other.notes
+    }
 }
 
 impl<W> Sweep<W> {
@@ -310,6 +336,7 @@ impl<W: Gather> Sweep<W> {
 mod tests {
     use super::*;
     use crate::seen::Seen;
+    use crate::swarm::Knob;
     use crate::world::choice::Choice;
     use crate::world::{Kind, World};
 
@@ -391,7 +418,25 @@ mod tests {
         let other: Sweep<()> = swept(&Plan { first_seed: 4, ..plan.clone() });
         assert_ne!(sweep.digest, other.digest);
         let each: Sweep<()> = swept(&Plan { twice: Twice::Each, ..plan });
-        assert_eq!((each.twice, each.digest), (12, sweep.digest));
+        assert_eq!(each.twice, 12);
+        assert!(each.is_like(&sweep) && !other.is_like(&sweep));
+    }
+
+    /// The number of steps and every knob are part of it.
+    #[test]
+    fn a_configuration_tells_settings_apart() {
+        let knobs = vec![Knob::read("dup=2%").unwrap()];
+        let usual = Settings::default();
+        let all = [
+            usual.clone(),
+            Settings { steps: 501, ..usual.clone() },
+            Settings { knobs, ..usual.clone() },
+        ];
+        let mut digests: Vec<u64> = all.iter().map(configuration).collect();
+        assert_eq!(digests[0], configuration(&usual));
+        digests.sort_unstable();
+        digests.dedup();
+        assert_eq!(digests.len(), 3);
     }
 
     /// The last seed of all is one like the others.

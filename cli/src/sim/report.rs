@@ -1,0 +1,190 @@
+//! What a sweep found, as tables and as JSON.
+
+use std::io::{self, Write};
+use std::time::Duration;
+
+use pinfold_sim::run::Found;
+use pinfold_sim::sweep::{Finding, What};
+use serde::Serialize;
+
+use super::Swept;
+use super::asked::Asked;
+use super::counterexample::Example;
+use crate::number::grouped;
+use crate::table::Table;
+
+/// The most findings that the table shows.
+const SHOWN: usize = 20;
+
+/// Everything that is told of a sweep. All but `time` repeats.
+#[derive(Serialize)]
+pub(crate) struct Report {
+    version: &'static str,
+    /// A digest of what each seed was asked to do, and of what seeds mean.
+    configuration: String,
+    /// The command that finds the same.
+    command: String,
+    verdict: &'static str,
+    first_seed: u64,
+    seeds_asked: u64,
+    seeds: u64,
+    /// Seeds that were run twice.
+    twice: u64,
+    /// Whether one and two jobs gave the same; only with --meta.
+    jobs_agree: Option<bool>,
+    steps_each: u32,
+    steps: u64,
+    recovery_steps: u64,
+    longest_recovery: Option<LongestRecovery>,
+    digest: String,
+    findings: Vec<FindingView>,
+    /// The file that shows the first finding without its seed.
+    script: Option<String>,
+    /// Why there is none.
+    script_failure: Option<String>,
+    time: Time,
+}
+
+#[derive(Serialize)]
+struct LongestRecovery {
+    steps: u32,
+    seed: u64,
+}
+
+#[derive(Serialize)]
+struct FindingView {
+    seed: u64,
+    step: Option<u32>,
+    promise: String,
+    judge: Option<&'static str>,
+    what: String,
+    command: String,
+}
+
+#[derive(Serialize)]
+struct Time {
+    millis: u64,
+    steps_per_second: u64,
+}
+
+impl Report {
+    pub(crate) fn of(
+        asked: &Asked,
+        swept: &Swept,
+        took: Duration,
+        example: Option<Example>,
+    ) -> Self {
+        let sweep = &swept.sweep;
+        let (script, script_failure) = match example {
+            Some(Ok(path)) => (Some(path.display().to_string()), None),
+            Some(Err(why)) => (None, Some(why)),
+            None => (None, None),
+        };
+        let longest = sweep.longest.map(|it| LongestRecovery { steps: it.steps, seed: it.seed });
+        Self {
+            version: env!("CARGO_PKG_VERSION"),
+            configuration: format!("{:016x}", asked.configuration),
+            command: asked.command(),
+            verdict: verdict(swept),
+            first_seed: asked.first_seed,
+            seeds_asked: asked.seeds,
+            seeds: sweep.seeds,
+            twice: sweep.twice,
+            jobs_agree: swept.jobs_agree,
+            steps_each: asked.settings.steps,
+            steps: sweep.steps,
+            recovery_steps: sweep.recovery_steps,
+            longest_recovery: longest,
+            digest: format!("{:016x}", sweep.digest),
+            findings: sweep.findings.iter().map(|it| FindingView::of(asked, it)).collect(),
+            script,
+            script_failure,
+            time: Time::of(sweep.steps + sweep.recovery_steps, took),
+        }
+    }
+
+    pub(crate) fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+        let mut table = Table::new("Sweep", &["", "#"]);
+        let mut row = |name: &str, value: String| table.row([name.into(), value]);
+        row("seeds", grouped(self.seeds));
+        row("of them run twice", grouped(self.twice));
+        if let Some(agree) = self.jobs_agree {
+            row("one and two jobs agree", if agree { "yes".into() } else { "no".into() });
+        }
+        row("steps", grouped(self.steps));
+        row("steps of recoveries", grouped(self.recovery_steps));
+        if let Some(longest) = &self.longest_recovery {
+            row("longest recovery, in steps", grouped(longest.steps));
+            row("of seed", longest.seed.to_string());
+        }
+        row("steps per second", grouped(self.time.steps_per_second));
+        row("digest", self.digest.clone());
+        row("verdict", self.verdict.into());
+        table.write(out)?;
+        writeln!(out)?;
+        let columns = ["#seed", "#step", "promise", "judge", "what"];
+        let mut table = Table::new("Findings", &columns);
+        for finding in self.findings.iter().take(SHOWN) {
+            table.row([
+                finding.seed.to_string(),
+                finding.step.map(|step| step.to_string()).unwrap_or_default(),
+                finding.promise.clone(),
+                finding.judge.unwrap_or_default().to_string(),
+                finding.what.clone(),
+            ]);
+        }
+        table.write(out)?;
+        if let Some(more) = self.findings.len().checked_sub(SHOWN).filter(|more| *more > 0) {
+            writeln!(out, "  and {} more; --json has all", grouped(more as u64))?;
+        }
+        if let Some(path) = &self.script {
+            writeln!(out, "script: {path}")?;
+        }
+        match &self.script_failure {
+            Some(why) => writeln!(out, "no script: {why}"),
+            None => Ok(()),
+        }
+    }
+}
+
+fn verdict(swept: &Swept) -> &'static str {
+    match (swept.differed(), swept.sweep.findings.is_empty(), swept.stopped) {
+        (true, _, _) => "did not repeat",
+        (false, false, _) => "violated",
+        (false, true, true) => "held so far",
+        (false, true, false) => "held",
+    }
+}
+
+impl FindingView {
+    fn of(asked: &Asked, finding: &Finding) -> Self {
+        let (step, judge) = match &finding.what {
+            What::Broken(found) => (Some(found.step), Some(found.violation.judge.name())),
+            What::Panicked(_) | What::Differed(_) => (None, None),
+        };
+        let (promise, what) = match &finding.what {
+            What::Broken(Found { violation, .. }) => {
+                (violation.invariant.to_string(), violation.what.clone())
+            }
+            What::Panicked(what) => ("no panic".to_string(), what.clone()),
+            What::Differed([one, other]) => {
+                let what = format!("digest {one:016x}, and {other:016x} when it ran again");
+                ("repeats".to_string(), what)
+            }
+        };
+        let what = what.split_whitespace().collect::<Vec<_>>().join(" ");
+        let command = asked.alone(finding.seed).command();
+        Self { seed: finding.seed, step, promise, judge, what, command }
+    }
+}
+
+impl Time {
+    fn of(steps: u64, took: Duration) -> Self {
+        let micros = took.as_micros().max(1);
+        let per_second = u128::from(steps) * 1_000_000 / micros;
+        Self {
+            millis: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
+            steps_per_second: u64::try_from(per_second).unwrap_or(u64::MAX),
+        }
+    }
+}

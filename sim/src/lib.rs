@@ -15,6 +15,7 @@ pub mod run;
 pub mod schedule;
 pub mod script;
 pub mod seen;
+pub mod shrink;
 pub mod spec;
 pub mod store;
 pub mod swarm;

@@ -6,7 +6,8 @@
 
 use std::collections::BTreeMap;
 
-use pinfold_core::engine::{Request, Ticket};
+use pinfold_core::catalog::Verdict;
+use pinfold_core::engine::{Query, Reply, Request, Ticket};
 use pinfold_core::id::PinId;
 
 use crate::run::Watch;
@@ -24,6 +25,7 @@ pub struct Trace {
     setup: Setup,
     names: Names,
     asked: BTreeMap<Ticket, Request>,
+    listed: BTreeMap<Ticket, Vec<StoreKey>>,
     steps: u32,
     lines: Vec<String>,
 }
@@ -51,8 +53,8 @@ impl Trace {
                 names.bind_digest(&variant, manifest.digest());
             }
         }
-        let (asked, lines) = (BTreeMap::new(), Vec::new());
-        Self { setup: setup.clone(), names, asked, steps: 0, lines }
+        let (asked, listed) = (BTreeMap::new(), BTreeMap::new());
+        Self { setup: setup.clone(), names, asked, listed, steps: 0, lines: Vec::new() }
     }
 
     /// The lines since they were last taken.
@@ -69,6 +71,9 @@ impl Trace {
         let line = match seen {
             Seen::Submitted { ticket, input } => {
                 self.asked.insert(*ticket, input.request.clone());
+                if let Request::Query(Query::Audit(keys)) = &input.request {
+                    return vec![format!("asks: audit of {} keys", keys.len())];
+                }
                 let asks = self.names.show_request(&input.request);
                 return asks.into_iter().map(|line| format!("asks: {line}")).collect();
             }
@@ -78,6 +83,10 @@ impl Trace {
                     format!("synced: {}", self.names.show_event(event))
                 });
                 return synced.collect();
+            }
+            Seen::Replied { ticket, reply: Reply::Audit(verdicts) } => {
+                self.asked.remove(ticket);
+                return self.say_audit(*ticket, verdicts);
             }
             Seen::Replied { ticket, reply } => {
                 let request = self.asked.remove(ticket);
@@ -131,9 +140,23 @@ impl Trace {
                 let name = self.names.show_owner(*owner);
                 format!("{name}:{incarnation} is said to be done, and is not")
             }
-            Seen::Listed { keys, .. } => format!("the store is listed: {} keys", keys.len()),
+            Seen::Listed { ticket, keys } => {
+                self.listed.insert(*ticket, keys.clone());
+                return Vec::new();
+            }
         };
         vec![line]
+    }
+
+    /// How many keys are what, and which are strays.
+    fn say_audit(&mut self, ticket: Ticket, verdicts: &[Verdict]) -> Vec<String> {
+        let keys = self.listed.remove(&ticket).unwrap_or_default();
+        let count = |verdict| verdicts.iter().filter(|it| **it == verdict).count();
+        let (counted, foreign) = (count(Verdict::Counted), count(Verdict::NotOurs));
+        let strays = keys.iter().zip(verdicts).filter(|(_, verdict)| **verdict == Verdict::Stray);
+        let strays = strays.map(|(key, _)| format!("audit: {} is a stray", self.say_key(*key)));
+        let sums = format!("audit: {counted} counted, {foreign} not ours");
+        core::iter::once(sums).chain(strays).collect()
     }
 
     fn say_pin(&self, pin: PinId) -> String {

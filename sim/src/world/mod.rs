@@ -17,6 +17,7 @@ mod rules;
 pub mod setup;
 mod storing;
 
+use core::hash::{Hash, Hasher};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -76,6 +77,29 @@ pub struct World {
     attempts: u16,
     started: u32,
     works: u16,
+}
+
+impl World {
+    /// Everything that can make a difference. The library is a function of the setup.
+    fn situation(&self) -> impl Hash + Eq + '_ {
+        let outside = (&self.setup, &self.coordinator, &self.processes, &self.store, &self.lives);
+        let network = (&self.requests, &self.arrived, &self.answers, &self.waiting);
+        (outside, network, self.tickets, (self.attempts, self.started, self.works))
+    }
+}
+
+impl PartialEq for World {
+    fn eq(&self, other: &Self) -> bool {
+        self.situation() == other.situation()
+    }
+}
+
+impl Eq for World {}
+
+impl Hash for World {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.situation().hash(state);
+    }
 }
 
 /// The turn of a conversation, by their numbers.

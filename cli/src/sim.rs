@@ -190,6 +190,8 @@ pub(crate) struct Swept {
     pub(crate) jobs_agree: Option<bool>,
     /// Whether it was told to stop.
     pub(crate) stopped: bool,
+    /// Steps of all of them.
+    pub(crate) taken_steps: u64,
 }
 
 impl Swept {
@@ -222,15 +224,16 @@ fn swept(asked: &Asked, plan: &Plan, stop: &AtomicBool) -> Result<Swept, Failure
     };
     if !asked.meta {
         let sweep = sweep(plan)?;
-        let stopped = sweep.end == End::Stopped;
-        return Ok(Swept { sweep, jobs_agree: None, stopped });
+        let (stopped, taken_steps) = (sweep.end == End::Stopped, sweep.taken_steps);
+        return Ok(Swept { sweep, jobs_agree: None, stopped, taken_steps });
     }
     let one = sweep(&Plan { jobs: NonZero::<usize>::MIN, twice: Twice::Each, ..plan.clone() })?;
     let jobs = NonZero::<usize>::MIN.saturating_add(1);
     let two = sweep(&Plan { jobs, ..plan.clone() })?;
     let stopped = one.end == End::Stopped || two.end == End::Stopped;
     let jobs_agree = (!stopped).then(|| one.is_like(&two));
-    Ok(Swept { sweep: one, jobs_agree, stopped })
+    let taken_steps = one.taken_steps + two.taken_steps;
+    Ok(Swept { sweep: one, jobs_agree, stopped, taken_steps })
 }
 
 /// A bar on standard error where a person looks at it; elsewhere nothing.

@@ -135,6 +135,8 @@ pub struct Sweep<W> {
     pub steps: u64,
     /// How many steps their recoveries took.
     pub recovery_steps: u64,
+    /// How many steps were taken in all, also by seeds that were run once more.
+    pub taken_steps: u64,
     /// The longest recovery.
     pub longest: Option<Longest>,
     /// A digest of all their digests.
@@ -287,6 +289,7 @@ fn gather<W: Gather>(
         twice: 0,
         steps: 0,
         recovery_steps: 0,
+        taken_steps: 0,
         longest: None,
         digest: 0,
         findings: Vec::new(),
@@ -322,6 +325,8 @@ impl<W: Gather> Sweep<W> {
         if let Ok(ran) = &outcome.ran {
             self.steps += ran.choices.len() as u64;
             self.recovery_steps += u64::from(ran.recovery_steps);
+            let steps = ran.choices.len() as u64 + u64::from(ran.recovery_steps);
+            self.taken_steps += steps * (1 + u64::from(outcome.twice));
             if self.longest.is_none_or(|longest| longest.steps < ran.recovery_steps) {
                 self.longest = Some(Longest { steps: ran.recovery_steps, seed });
             }
@@ -407,14 +412,15 @@ mod tests {
     #[test]
     fn a_clean_sweep_counts_its_steps() {
         let mut last = Progress::default();
-        let (plan, go) = (Plan { first_seed: 3, ..plan(12, 2) }, AtomicBool::new(false));
+        let (plan, go) = (Plan { first_seed: 5, ..plan(12, 2) }, AtomicBool::new(false));
         let sweep: Sweep<()> = sweep(&plan, &go, &mut |now| last = now).unwrap();
         assert_eq!((sweep.end, sweep.seeds, last.done), (End::Whole, 12, 12));
         assert_eq!(sweep.findings, []);
         assert!(sweep.steps > 12 * 50 && sweep.steps <= 12 * 60, "{}", sweep.steps);
         let longest = sweep.longest.unwrap();
-        assert!((3..15).contains(&longest.seed) && longest.steps > 0, "{longest:?}");
+        assert!((5..17).contains(&longest.seed) && longest.steps > 0, "{longest:?}");
         assert!(u64::from(longest.steps) <= sweep.recovery_steps);
+        assert!(sweep.taken_steps > sweep.steps + sweep.recovery_steps);
         let other: Sweep<()> = swept(&Plan { first_seed: 4, ..plan.clone() });
         assert_ne!(sweep.digest, other.digest);
         let each: Sweep<()> = swept(&Plan { twice: Twice::Each, ..plan });
@@ -442,8 +448,9 @@ mod tests {
     /// The last seed of all is one like the others.
     #[test]
     fn the_largest_seed_is_run() {
-        let plan = Plan { first_seed: u64::MAX, ..plan(1, 2) };
-        assert_eq!(swept::<()>(&plan).seeds, 1);
+        let plan = Plan { first_seed: u64::MAX - 1, ..plan(2, 3) };
+        let sweep = swept::<()>(&plan);
+        assert_eq!((sweep.end, sweep.seeds), (End::Whole, 2));
     }
 
     #[test]

@@ -99,7 +99,7 @@ impl Report {
             findings: sweep.findings.iter().map(|it| FindingView::of(asked, it)).collect(),
             script,
             script_failure,
-            time: Time::of(sweep.steps + sweep.recovery_steps, took),
+            time: Time::of(swept.taken_steps, took),
         }
     }
 
@@ -186,5 +186,101 @@ impl Time {
             millis: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
             steps_per_second: u64::try_from(per_second).unwrap_or(u64::MAX),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use pinfold_core::invariant::Invariant;
+    use pinfold_sim::run::Settings;
+    use pinfold_sim::sweep::{End, Sweep};
+    use pinfold_sim::violation::{Judge, Violation};
+
+    use super::*;
+    use crate::Ending;
+
+    fn asked() -> Asked {
+        Asked {
+            first_seed: 0,
+            seeds: 100,
+            settings: Settings { steps: 60, ..Settings::default() },
+            keep_going: true,
+            meta: false,
+            configuration: 0xabc,
+        }
+    }
+
+    fn swept(findings: Vec<Finding>) -> Swept {
+        let sweep = Sweep {
+            end: End::Whole,
+            seeds: 100,
+            twice: 7,
+            steps: 6000,
+            recovery_steps: 900,
+            taken_steps: 7400,
+            longest: None,
+            digest: 0xdead,
+            findings,
+            notes: (),
+        };
+        Swept { sweep, jobs_agree: None, stopped: false, taken_steps: 7400 }
+    }
+
+    fn broken() -> What {
+        let what = "c3/0/1 is deleted,\n  and pinned".to_string();
+        let violation = Violation { invariant: Invariant::I2, judge: Judge::Oracle, what };
+        What::Broken(Found { violation, step: 41 })
+    }
+
+    fn written(swept: &Swept, example: Option<Example>) -> String {
+        let mut out = Vec::new();
+        let report = Report::of(&asked(), swept, Duration::from_millis(100), example);
+        report.write(&mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn a_violation_is_told_with_its_seed_and_script() {
+        let swept = swept(vec![Finding { seed: 17, what: broken() }]);
+        assert!(matches!(swept.ending(), Ending::Violated));
+        let text = written(&swept, Some(Ok(PathBuf::from("a.txt"))));
+        let row = "    17    41  I2       oracle  c3/0/1 is deleted, and pinned\n";
+        assert!(text.contains(row) && text.ends_with("script: a.txt\n"), "{text}");
+        assert!(text.contains("74,000\n"), "{text}");
+        assert!(text.lines().any(|line| line.ends_with(" violated")), "{text}");
+        let report = Report::of(&asked(), &swept, Duration::ZERO, Some(Err("full".into())));
+        let value = serde_json::to_value(&report).unwrap();
+        let finding = &value["findings"][0];
+        assert_eq!((&finding["seed"], &finding["step"]), (&17.into(), &41.into()));
+        assert_eq!(finding["command"], "pinfold sim --seed 17 --steps 60");
+        assert_eq!(
+            (&value["verdict"], &value["script_failure"]),
+            (&"violated".into(), &"full".into())
+        );
+    }
+
+    /// What does not repeat comes before everything else, and a stop only before nothing found.
+    #[test]
+    fn what_does_not_repeat_comes_first() {
+        let panics = || Finding { seed: 2, what: What::Panicked("no at a.rs:1:2".into()) };
+        let differs = || Finding { seed: 3, what: What::Differed([1, 2]) };
+        let stopped = |findings| Swept { stopped: true, ..swept(findings) };
+        assert!(matches!(stopped(vec![panics(), differs()]).ending(), Ending::Differed));
+        assert!(matches!(stopped(vec![panics()]).ending(), Ending::Violated));
+        assert!(matches!(stopped(vec![]).ending(), Ending::Incomplete));
+        let agree = |agree| Swept { jobs_agree: Some(agree), ..swept(vec![]) };
+        assert!(matches!(agree(false).ending(), Ending::Differed));
+        assert!(matches!(agree(true).ending(), Ending::Held));
+        let text = written(&swept(vec![panics(), differs()]), None);
+        assert!(text.contains("no panic         no at a.rs:1:2\n"), "{text}");
+        assert!(text.contains("0000000000000001, and 0000000000000002"), "{text}");
+    }
+
+    #[test]
+    fn many_findings_are_cut() {
+        let findings = (0..30).map(|seed| Finding { seed, what: broken() }).collect();
+        assert!(written(&swept(findings), None).ends_with("\n  and 10 more; --json has all\n"));
     }
 }

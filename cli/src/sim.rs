@@ -24,6 +24,7 @@ use pinfold_sim::world::Kind;
 use pinfold_workload::unit::{ParseWithinError, parse_within};
 
 use self::asked::Asked;
+use self::counterexample::Written;
 use self::report::Report;
 use self::spoken::Spoken;
 use crate::signals::signals;
@@ -58,6 +59,9 @@ pub(crate) struct Arguments {
     /// Go on after a seed that found something
     #[arg(long)]
     keep_going: bool,
+    /// Shrink what is found to a few steps, and say how far those are the fewest
+    #[arg(long)]
+    shrink: bool,
     /// Run each seed twice, and all of them with one and with two jobs: the same must come of it
     #[arg(long, conflicts_with = "jobs")]
     meta: bool,
@@ -88,6 +92,7 @@ Examples:
   pinfold sim --seeds 0..100000 --keep-going    many, whatever they find
   pinfold sim --seed 7 --trace                  what happens in one of them
   pinfold sim --faults dup=2%,crash=off         more of one fault, none of another
+  pinfold sim --seeds 0..10000 --shrink         what is found, in as few steps as it takes
   pinfold sim --meta --seeds 0..200             is everything repeated exactly?
   pinfold sim --script pinfold-sim-7.txt        what a seed found, without the seed
   pinfold sim --json | jq .verdict              for programs";
@@ -133,7 +138,7 @@ fn knob(text: &str) -> Result<Knob, BadKnob> {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Ending, Failure> {
     if let Some(path) = &arguments.script {
-        return script::run(path, arguments.trace, arguments.json);
+        return script::run(path, arguments);
     }
     let asked = Asked::of(arguments)?;
     if arguments.trace && asked.seeds > 1 {
@@ -149,8 +154,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending, Failure> {
     let begun = Instant::now();
     let swept = swept(&asked, &plan(arguments, &asked), &stop)?;
     let took = begun.elapsed();
-    let example = swept.sweep.findings.first().and_then(|it| counterexample::write(&asked, it));
-    let report = Report::of(&asked, &swept, took, example);
+    let written = swept.sweep.findings.first().map_or_else(Written::default, |finding| {
+        counterexample::of_seed(&asked, finding, arguments.shrink)
+    });
+    let report = Report::of(&asked, &swept, took, written);
     print(|out| if arguments.json { json(out, &report) } else { report.write(out) })?;
     if !arguments.json {
         let again = swept.sweep.findings.first().map(|it| asked.alone(it.seed));

@@ -9,9 +9,9 @@ use serde::Serialize;
 
 use super::Swept;
 use super::asked::Asked;
-use super::counterexample::Example;
+use super::counterexample::Written;
 use crate::number::grouped;
-use crate::table::Table;
+use crate::table::{Table, one_line};
 
 /// The most findings that the table shows.
 const SHOWN: usize = 20;
@@ -38,10 +38,8 @@ pub(crate) struct Report {
     longest_recovery: Option<LongestRecovery>,
     digest: String,
     findings: Vec<FindingView>,
-    /// The file that shows the first finding without its seed.
-    script: Option<String>,
-    /// Why there is none.
-    script_failure: Option<String>,
+    /// What was written of the first finding.
+    written: Written,
     time: Time,
 }
 
@@ -68,18 +66,8 @@ struct Time {
 }
 
 impl Report {
-    pub(crate) fn of(
-        asked: &Asked,
-        swept: &Swept,
-        took: Duration,
-        example: Option<Example>,
-    ) -> Self {
+    pub(crate) fn of(asked: &Asked, swept: &Swept, took: Duration, written: Written) -> Self {
         let sweep = &swept.sweep;
-        let (script, script_failure) = match example {
-            Some(Ok(path)) => (Some(path.display().to_string()), None),
-            Some(Err(why)) => (None, Some(why)),
-            None => (None, None),
-        };
         let longest = sweep.longest.map(|it| LongestRecovery { steps: it.steps, seed: it.seed });
         Self {
             version: env!("CARGO_PKG_VERSION"),
@@ -97,8 +85,7 @@ impl Report {
             longest_recovery: longest,
             digest: format!("{:016x}", sweep.digest),
             findings: sweep.findings.iter().map(|it| FindingView::of(asked, it)).collect(),
-            script,
-            script_failure,
+            written,
             time: Time::of(swept.taken_steps, took),
         }
     }
@@ -137,13 +124,7 @@ impl Report {
         if let Some(more) = self.findings.len().checked_sub(SHOWN).filter(|more| *more > 0) {
             writeln!(out, "  and {} more; --json has all", grouped(more as u64))?;
         }
-        if let Some(path) = &self.script {
-            writeln!(out, "script: {path}")?;
-        }
-        match &self.script_failure {
-            Some(why) => writeln!(out, "no script: {why}"),
-            None => Ok(()),
-        }
+        self.written.write(out)
     }
 }
 
@@ -172,9 +153,8 @@ impl FindingView {
                 ("repeats".to_string(), what)
             }
         };
-        let what = what.split_whitespace().collect::<Vec<_>>().join(" ");
         let command = asked.alone(finding.seed).command();
-        Self { seed: finding.seed, step, promise, judge, what, command }
+        Self { seed: finding.seed, step, promise, judge, what: one_line(&what), command }
     }
 }
 
@@ -191,8 +171,6 @@ impl Time {
 
 #[cfg(test)]
 mod tests {
-    use std::path::PathBuf;
-
     use pinfold_core::invariant::Invariant;
     use pinfold_sim::run::Settings;
     use pinfold_sim::sweep::{End, Sweep};
@@ -234,9 +212,9 @@ mod tests {
         What::Broken(Found { violation, step: 41 })
     }
 
-    fn written(swept: &Swept, example: Option<Example>) -> String {
+    fn shown(swept: &Swept, written: Written) -> String {
         let mut out = Vec::new();
-        let report = Report::of(&asked(), swept, Duration::from_millis(100), example);
+        let report = Report::of(&asked(), swept, Duration::from_millis(100), written);
         report.write(&mut out).unwrap();
         String::from_utf8(out).unwrap()
     }
@@ -245,18 +223,19 @@ mod tests {
     fn a_violation_is_told_with_its_seed_and_script() {
         let swept = swept(vec![Finding { seed: 17, what: broken() }]);
         assert!(matches!(swept.ending(), Ending::Violated));
-        let text = written(&swept, Some(Ok(PathBuf::from("a.txt"))));
+        let text = shown(&swept, Written { script: Some("a.txt".into()), ..Written::default() });
         let row = "    17    41  I2       oracle  c3/0/1 is deleted, and pinned\n";
         assert!(text.contains(row) && text.ends_with("script: a.txt\n"), "{text}");
         assert!(text.contains("74,000\n"), "{text}");
         assert!(text.lines().any(|line| line.ends_with(" violated")), "{text}");
-        let report = Report::of(&asked(), &swept, Duration::ZERO, Some(Err("full".into())));
+        let failed = Written { failure: Some("full".into()), ..Written::default() };
+        let report = Report::of(&asked(), &swept, Duration::ZERO, failed);
         let value = serde_json::to_value(&report).unwrap();
         let finding = &value["findings"][0];
         assert_eq!((&finding["seed"], &finding["step"]), (&17.into(), &41.into()));
         assert_eq!(finding["command"], "pinfold sim --seed 17 --steps 60");
         assert_eq!(
-            (&value["verdict"], &value["script_failure"]),
+            (&value["verdict"], &value["written"]["failure"]),
             (&"violated".into(), &"full".into())
         );
     }
@@ -273,7 +252,7 @@ mod tests {
         let agree = |agree| Swept { jobs_agree: Some(agree), ..swept(vec![]) };
         assert!(matches!(agree(false).ending(), Ending::Differed));
         assert!(matches!(agree(true).ending(), Ending::Held));
-        let text = written(&swept(vec![panics(), differs()]), None);
+        let text = shown(&swept(vec![panics(), differs()]), Written::default());
         assert!(text.contains("no panic         no at a.rs:1:2\n"), "{text}");
         assert!(text.contains("0000000000000001, and 0000000000000002"), "{text}");
     }
@@ -281,6 +260,9 @@ mod tests {
     #[test]
     fn many_findings_are_cut() {
         let findings = (0..30).map(|seed| Finding { seed, what: broken() }).collect();
-        assert!(written(&swept(findings), None).ends_with("\n  and 10 more; --json has all\n"));
+        assert!(
+            shown(&swept(findings), Written::default())
+                .ends_with("\n  and 10 more; --json has all\n")
+        );
     }
 }

@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
+use std::sync::Arc;
 
 use pinfold_sim::caught::caught;
 use pinfold_sim::judges::Bench;
@@ -10,9 +11,11 @@ use pinfold_sim::script::world::{Replayed, replay, setup_of, verdict};
 use pinfold_sim::script::{Fault, Script};
 use serde::Serialize;
 
+use super::Arguments;
+use super::counterexample::{Broken, Written};
 use super::spoken::Spoken;
 use crate::shell::quoted;
-use crate::table::{Table, json, print};
+use crate::table::{Table, json, one_line, print};
 use crate::{Ending, Failure};
 
 /// Everything that is told of a script.
@@ -30,6 +33,8 @@ struct Report {
     diverged: Option<Diverged>,
     /// What it expects and was not seen.
     missing: Vec<Missing>,
+    /// What was written of what was found.
+    written: Written,
 }
 
 #[derive(Serialize)]
@@ -45,7 +50,8 @@ struct Missing {
     text: String,
 }
 
-pub(crate) fn run(path: &Path, traces: bool, as_json: bool) -> Result<Ending, Failure> {
+pub(crate) fn run(path: &Path, arguments: &Arguments) -> Result<Ending, Failure> {
+    let (traces, as_json) = (arguments.trace, arguments.json);
     let input = |what: String| Failure::Input(format!("{}: {what}", path.display()));
     let fault = |fault: Fault| input(fault.to_string());
     let text = fs::read_to_string(path).map_err(|error| input(error.to_string()))?;
@@ -61,12 +67,28 @@ pub(crate) fn run(path: &Path, traces: bool, as_json: bool) -> Result<Ending, Fa
     let replayed = replayed
         .map_err(|panic| Failure::Violated(format!("{}: panicked: {panic}", path.display())))?
         .map_err(fault)?;
-    let report = Report::of(path, &script, &replayed);
+    let mut report = Report::of(path, &script, &replayed);
+    if arguments.shrink
+        && let Some(broken) = broken(path, &replayed)
+    {
+        report.written.take(broken.shrink());
+    }
     print(|out| if as_json { json(out, &report) } else { report.write(out, &head) })?;
     Ok(match (&replayed.found, replayed.is_as_expected()) {
         (Some(_), _) => Ending::Violated,
         (None, true) => Ending::Held,
         (None, false) => Ending::Differed,
+    })
+}
+
+/// What can be shrunk of a script, beside which it is written.
+fn broken(path: &Path, replayed: &Replayed) -> Option<Broken> {
+    Some(Broken {
+        stem: path.with_extension(""),
+        setup: Arc::clone(&replayed.setup),
+        choices: replayed.choices.clone(),
+        found: replayed.found.clone()?,
+        command: command(path),
     })
 }
 
@@ -116,6 +138,7 @@ impl Report {
             what: replayed.found.as_ref().map(|found| found.violation.to_string()),
             diverged: diverged.map(|(step, line, what)| Diverged { step, line, what }),
             missing: replayed.missing.iter().map(missing).collect(),
+            written: Written::default(),
         }
     }
 
@@ -124,8 +147,7 @@ impl Report {
         table.row(["steps".into(), self.steps.to_string()]);
         table.row(["verdict".into(), self.verdict.clone()]);
         if let Some(what) = &self.what {
-            let words: Vec<&str> = what.split_whitespace().collect();
-            table.row(["found".into(), words.join(" ")]);
+            table.row(["found".into(), one_line(what)]);
         }
         table.row([
             "goes another way".into(),
@@ -137,6 +159,7 @@ impl Report {
             table.row([format!("not seen, line {}", missing.line), missing.text.clone()]);
         }
         table.write(out)?;
+        self.written.write(out)?;
         writeln!(out, "\n{head}")
     }
 }

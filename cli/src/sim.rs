@@ -35,8 +35,9 @@ use crate::{Ending, Failure};
 ///
 /// Each seed draws a World: workers and operators with the real transfers, the real engine, a
 /// journal on a disk, a network and a store; and which faults it has, and how often. After its
-/// steps the faults end, and a recovery must bring everything to its end. A seed that finds
-/// something finds it again on every machine, and writes a script that needs no seed.
+/// steps the faults end, and a recovery must bring everything to its end. A seed finds the same on
+/// every machine. The lowest one that finds a broken promise leaves a script, pinfold-sim-SEED.txt,
+/// in the current folder: it needs no seed, and says at which step another build differs.
 #[derive(Args)]
 #[command(after_help = EXAMPLES, after_long_help = long_help(), allow_negative_numbers = true)]
 pub(crate) struct Arguments {

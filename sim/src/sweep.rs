@@ -436,7 +436,7 @@ mod tests {
         let all = [
             usual.clone(),
             Settings { steps: 501, ..usual.clone() },
-            Settings { knobs, ..usual.clone() },
+            Settings { knobs, ..Settings::default() },
         ];
         let mut digests: Vec<u64> = all.iter().map(configuration).collect();
         assert_eq!(digests[0], configuration(&usual));

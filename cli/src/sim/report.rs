@@ -13,8 +13,9 @@ use super::counterexample::Written;
 use crate::number::grouped;
 use crate::table::{Table, one_line};
 
-/// The most findings that the table shows.
+/// The most findings that the table shows, and the most letters of each where there are several.
 const SHOWN: usize = 20;
+const LETTERS: usize = 100;
 
 /// Everything that is told of a sweep. All but `time` repeats.
 #[derive(Serialize)]
@@ -117,7 +118,7 @@ impl Report {
                 finding.step.map(|step| step.to_string()).unwrap_or_default(),
                 finding.promise.clone(),
                 finding.judge.unwrap_or_default().to_string(),
-                finding.what.clone(),
+                if self.findings.len() > 1 { cut(&finding.what) } else { finding.what.clone() },
             ]);
         }
         table.write(out)?;
@@ -155,6 +156,14 @@ impl FindingView {
         };
         let command = asked.alone(finding.seed).command();
         Self { seed: finding.seed, step, promise, judge, what: one_line(&what), command }
+    }
+}
+
+/// The beginning of a long text.
+fn cut(text: &str) -> String {
+    match text.char_indices().nth(LETTERS) {
+        Some((end, _)) => format!("{} ...", text[..end].trim_end()),
+        None => text.to_string(),
     }
 }
 
@@ -255,6 +264,16 @@ mod tests {
         let text = shown(&swept(vec![panics(), differs()]), Written::default());
         assert!(text.contains("no panic         no at a.rs:1:2\n"), "{text}");
         assert!(text.contains("0000000000000001, and 0000000000000002"), "{text}");
+    }
+
+    #[test]
+    fn long_texts_are_cut_where_there_are_several() {
+        let long = "no ".repeat(60);
+        let panics = |seed| Finding { seed, what: What::Panicked(long.clone()) };
+        let one = shown(&swept(vec![panics(1)]), Written::default());
+        assert!(one.contains(long.trim_end()), "{one}");
+        let two = shown(&swept(vec![panics(1), panics(2)]), Written::default());
+        assert_eq!(two.matches("no no ...\n").count(), 2, "{two}");
     }
 
     #[test]

@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use pinfold_core::invariant::Invariant;
-
 use crate::digest::Digest;
 use crate::draws::{Draws, Stream};
 use crate::judges::{Bench, Judges};
@@ -226,5 +224,6 @@ fn digest_step(digest: &mut Digest, choice: Choice, seen: &[Seen]) {
 }
 
 fn unreadable(error: Unreadable) -> Violation {
-    Violation { invariant: Invariant::I11, judge: Judge::Recount, what: error.to_string() }
+    let what = error.to_string();
+    Violation { invariant: error.invariant, judge: Judge::Recount, what }
 }

@@ -1,7 +1,8 @@
 //! From a long run that breaks a promise to a short one that breaks the same.
 //!
 //! Choices are left out, first many at once and then one and two at a time, as long as the same
-//! promise is still broken; what is no choice any more is skipped. Then a bounded search says how
+//! promise is still broken. What is no choice any more gives way to the nearest that is one, or is
+//! skipped. Then a bounded search says how
 //! far what is left is the shortest there is.
 
 use std::collections::BTreeSet;
@@ -16,7 +17,7 @@ use crate::world::choice::Choice;
 use crate::world::setup::Setup;
 
 /// How many replays shrinking may take.
-const REPLAYS: u32 = 20_000;
+const REPLAYS: u32 = 8_000;
 /// Up to so many choices, pairs of them are left out as well.
 const PAIRS: usize = 60;
 
@@ -58,18 +59,18 @@ pub struct Certificate {
 }
 
 impl Case {
-    /// Replays choices: none when the promise is not broken; else those that were choices, up to
-    /// the one that broke it.
+    /// Replays choices: none when the promise is not broken; else what was chosen, up to the choice
+    /// that broke it.
     fn breaks(&self, setup: &Arc<Setup>, choices: &[Choice]) -> Option<Vec<Choice>> {
         let mut course = Course::new(Arc::clone(setup), self.bench).ok()?;
         let mut made = Vec::with_capacity(choices.len());
         for choice in choices {
-            let kind = course.world.kind_of(*choice);
-            match course.step(kind, *choice, &mut ()) {
-                Ok(true) => made.push(*choice),
-                Ok(false) => {}
+            let Some(choice) = course.world.nearest(*choice) else { continue };
+            let kind = course.world.kind_of(choice);
+            made.push(choice);
+            match course.step(kind, choice, &mut ()) {
+                Ok(_) => {}
                 Err(found) => {
-                    made.push(*choice);
                     return (found.violation.invariant == self.invariant).then_some(made);
                 }
             }

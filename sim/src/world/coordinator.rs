@@ -7,6 +7,7 @@ use core::hash::{Hash, Hasher};
 
 use pinfold_core::catalog::{Catalog, Event};
 use pinfold_core::engine::{Batch, Config, Engine};
+use pinfold_core::invariant::Invariant;
 use pinfold_core::journal::record::{Frame, scan};
 use pinfold_core::journal::snapshot;
 use pinfold_core::policy::Genesis;
@@ -19,6 +20,8 @@ pub struct Disk {
     pub catalog: Catalog,
     /// How many records.
     pub position: u64,
+    /// The bytes of the last frame, and the number of its first record.
+    last: (u64, Vec<u8>),
 }
 
 /// The coordinator. See the [module](self).
@@ -34,8 +37,19 @@ pub struct Coordinator {
 
 /// The core refused what it had written itself.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the journal cannot be read again: {0}")]
-pub struct Unreadable(pub String);
+#[error("the journal cannot be read again: {what}")]
+pub struct Unreadable {
+    /// The promise that is broken by it.
+    pub invariant: Invariant,
+    /// What cannot be read.
+    pub what: String,
+}
+
+impl Unreadable {
+    fn new(error: impl core::fmt::Display) -> Self {
+        Self { invariant: Invariant::I11, what: error.to_string() }
+    }
+}
 
 impl Coordinator {
     /// The coordinator of a new job, whose genesis is synced.
@@ -43,14 +57,17 @@ impl Coordinator {
     /// # Errors
     /// [`Unreadable`] names the field of the genesis that cannot be used.
     pub fn new(genesis: &Genesis) -> Result<Self, Unreadable> {
-        let unreadable = |error: &dyn core::fmt::Display| Unreadable(error.to_string());
-        let mut engine = Engine::create(Config::default(), genesis.clone())
-            .map_err(|error| unreadable(&error))?;
-        let catalog = Catalog::new(genesis.clone()).map_err(|error| unreadable(&error))?;
+        let mut engine =
+            Engine::create(Config::default(), genesis.clone()).map_err(Unreadable::new)?;
+        let catalog = Catalog::new(genesis.clone()).map_err(Unreadable::new)?;
         if let Some(batch) = engine.take_batch() {
             engine.commit(batch);
         }
-        Ok(Self { engine: Some(engine), batch: None, disk: Disk { catalog, position: 1 } })
+        Ok(Self {
+            engine: Some(engine),
+            batch: None,
+            disk: Disk { catalog, position: 1, last: (1, Vec::new()) },
+        })
     }
 
     /// True when something was decided that is neither written nor synced.
@@ -82,9 +99,9 @@ impl Coordinator {
             return Ok(Vec::new());
         };
         let epoch = self.disk.catalog.job().epoch;
-        let frame =
-            Frame::decode(&epoch, batch.bytes()).map_err(|error| Unreadable(error.to_string()))?;
+        let frame = Frame::decode(&epoch, batch.bytes()).map_err(Unreadable::new)?;
         let events = self.disk.follow(&frame)?;
+        self.disk.last = (frame.first_sequence(), batch.bytes().to_vec());
         engine.commit(batch);
         Ok(events)
     }
@@ -119,10 +136,10 @@ impl Coordinator {
     /// # Errors
     /// [`Unreadable`] when the core does not take its own records.
     pub fn restart(&mut self) -> Result<(), Unreadable> {
-        let Disk { catalog, position } = self.disk.clone();
+        let Disk { catalog, position, .. } = self.disk.clone();
         let replay = Replay::from_snapshot(catalog, position);
         let engine = Engine::resume(Config::default(), replay);
-        self.engine = Some(engine.map_err(|error| Unreadable(error.to_string()))?);
+        self.engine = Some(engine.map_err(Unreadable::new)?);
         Ok(())
     }
 }
@@ -132,7 +149,7 @@ impl Disk {
     fn follow(&mut self, frame: &Frame<'_>) -> Result<Vec<Event>, Unreadable> {
         let mut events = Vec::new();
         for (position, record) in frame.records() {
-            let unreadable = |error: RecoverError| Unreadable(error.to_string());
+            let unreadable = |error: RecoverError| Unreadable::new(error);
             if position != self.position {
                 return Err(unreadable(RecoverError::Misplaced { position }));
             }
@@ -143,16 +160,30 @@ impl Disk {
         Ok(events)
     }
 
-    /// Keeps the first bytes of a frame, as a crash leaves them.
+    /// Keeps the first bytes of a frame, as a crash leaves them: behind the frame before it, and in
+    /// front of zeros, because the room was set aside.
     fn keep(&mut self, frame: &[u8], kept_bytes: u32) -> Result<Vec<Event>, Unreadable> {
         let epoch = self.catalog.job().epoch;
-        let kept = frame.get(..kept_bytes as usize).unwrap_or(frame);
-        let found = scan(&epoch, self.position, kept).map_err(|damage| {
-            Unreadable(format!("a torn frame is taken for damage: {damage:?}"))
+        let (first, last) = core::mem::take(&mut self.last);
+        let mut bytes = last.clone();
+        bytes.extend_from_slice(frame.get(..kept_bytes as usize).unwrap_or(frame));
+        bytes.resize(last.len() + frame.len(), 0);
+        let found = scan(&epoch, first, &bytes).map_err(|damage| {
+            Unreadable::new(format!("a torn frame is taken for damage: {damage:?}"))
         })?;
-        let mut events = Vec::new();
-        for frame in found.frames() {
+        if found.next_sequence() < self.position {
+            let what = format!("record {} was synced, and is cut", found.next_sequence());
+            return Err(Unreadable { invariant: Invariant::I10, what });
+        }
+        self.last = (first, last);
+        let (mut events, synced) = (Vec::new(), self.position);
+        for frame in found.frames().filter(|frame| frame.first_sequence() >= synced) {
             events.extend(self.follow(&frame)?);
+        }
+        if let (Some(at), false) = (found.last_frame_at(), events.is_empty()) {
+            let at = usize::try_from(at).unwrap_or(0);
+            let first = self.position - events.len() as u64;
+            self.last = (first, bytes.get(at..).unwrap_or_default().to_vec());
         }
         Ok(events)
     }
@@ -163,9 +194,8 @@ impl Disk {
     /// [`Unreadable`] when the core cannot read its own snapshot.
     pub fn compact(&mut self) -> Result<(), Unreadable> {
         let bytes = snapshot::encode(&self.catalog, self.position);
-        let (catalog, position) =
-            snapshot::decode(&bytes).map_err(|error| Unreadable(error.to_string()))?;
-        *self = Self { catalog, position };
+        let (catalog, position) = snapshot::decode(&bytes).map_err(Unreadable::new)?;
+        *self = Self { catalog, position, last: (position, Vec::new()) };
         Ok(())
     }
 }

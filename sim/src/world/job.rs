@@ -335,7 +335,8 @@ impl World {
         memory.extend(manifest.shared_objects().map(|it| ObjectName::Shared(it.name)));
         let held = |object: ObjectName| (object, job.memory.get(&object).copied());
         let memory = memory.into_iter().map(held).collect();
-        seen.push(Seen::Adopted { pin, checkpoint, memory });
+        let digest = Some(manifest.digest());
+        seen.push(Seen::Adopted { pin, checkpoint, digest, memory });
     }
 
     /// Gives away the memory that a transfer is done with.

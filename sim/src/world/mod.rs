@@ -10,6 +10,7 @@ pub mod choice;
 pub mod coordinator;
 pub mod job;
 mod kind;
+mod nearest;
 pub mod network;
 mod offers;
 pub mod process;

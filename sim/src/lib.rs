@@ -6,10 +6,12 @@
 #![forbid(unsafe_code)]
 
 pub mod caught;
+pub mod coverage;
 pub mod digest;
 pub mod draws;
 pub mod judges;
 pub mod oracle;
+pub mod page;
 pub mod recovery;
 pub mod run;
 pub mod schedule;

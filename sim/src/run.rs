@@ -34,6 +34,9 @@ impl Default for Settings {
 
 /// Those who look at every step of a run: coverage, a trace, a picture.
 pub trait Watch {
+    /// A choice is about to come true.
+    fn before(&mut self, _: &World, _: Kind, _: Choice) {}
+
     /// A choice was made.
     fn step(&mut self, world: &World, kind: Kind, choice: Choice, seen: &[Seen]);
 }
@@ -159,6 +162,7 @@ impl Course {
         watch: &mut impl Watch,
     ) -> Result<bool, Found> {
         self.seen.clear();
+        watch.before(&self.world, kind, choice);
         let done = self.world.step(choice, &mut self.seen);
         self.steps += 1;
         let step = self.steps;

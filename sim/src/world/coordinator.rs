@@ -13,6 +13,9 @@ use pinfold_core::journal::snapshot;
 use pinfold_core::policy::Genesis;
 use pinfold_core::replay::{RecoverError, Replay, decode_event, follow};
 
+/// How many synced frames are looked at again when a frame behind them is torn.
+const REMEMBERED: usize = 2;
+
 /// What a disk holds for certain.
 #[derive(Clone, Debug)]
 pub struct Disk {
@@ -20,8 +23,8 @@ pub struct Disk {
     pub catalog: Catalog,
     /// How many records.
     pub position: u64,
-    /// The bytes of the last frame, and the number of its first record.
-    last: (u64, Vec<u8>),
+    /// The last frames, each with the number of its first record: what a crash looks back to.
+    recent: Vec<(u64, Vec<u8>)>,
 }
 
 /// The coordinator. See the [module](self).
@@ -66,7 +69,7 @@ impl Coordinator {
         Ok(Self {
             engine: Some(engine),
             batch: None,
-            disk: Disk { catalog, position: 1, last: (1, Vec::new()) },
+            disk: Disk { catalog, position: 1, recent: Vec::new() },
         })
     }
 
@@ -101,7 +104,7 @@ impl Coordinator {
         let epoch = self.disk.catalog.job().epoch;
         let frame = Frame::decode(&epoch, batch.bytes()).map_err(Unreadable::new)?;
         let events = self.disk.follow(&frame)?;
-        self.disk.last = (frame.first_sequence(), batch.bytes().to_vec());
+        self.disk.remember(frame.first_sequence(), batch.bytes());
         engine.commit(batch);
         Ok(events)
     }
@@ -164,10 +167,11 @@ impl Disk {
     /// front of zeros, because the room was set aside.
     fn keep(&mut self, frame: &[u8], kept_bytes: u32) -> Result<Vec<Event>, Unreadable> {
         let epoch = self.catalog.job().epoch;
-        let (first, last) = core::mem::take(&mut self.last);
-        let mut bytes = last.clone();
+        let first = self.recent.first().map_or(self.position, |recent| recent.0);
+        let mut bytes: Vec<u8> = self.recent.iter().flat_map(|it| &it.1).copied().collect();
+        let whole = bytes.len() + frame.len();
         bytes.extend_from_slice(frame.get(..kept_bytes as usize).unwrap_or(frame));
-        bytes.resize(last.len() + frame.len(), 0);
+        bytes.resize(whole, 0);
         let found = scan(&epoch, first, &bytes).map_err(|damage| {
             Unreadable::new(format!("a torn frame is taken for damage: {damage:?}"))
         })?;
@@ -175,17 +179,21 @@ impl Disk {
             let what = format!("record {} was synced, and is cut", found.next_sequence());
             return Err(Unreadable { invariant: Invariant::I10, what });
         }
-        self.last = (first, last);
         let (mut events, synced) = (Vec::new(), self.position);
         for frame in found.frames().filter(|frame| frame.first_sequence() >= synced) {
             events.extend(self.follow(&frame)?);
         }
-        if let (Some(at), false) = (found.last_frame_at(), events.is_empty()) {
-            let at = usize::try_from(at).unwrap_or(0);
-            let first = self.position - events.len() as u64;
-            self.last = (first, bytes.get(at..).unwrap_or_default().to_vec());
+        if !events.is_empty() {
+            self.remember(synced, frame);
         }
         Ok(events)
+    }
+
+    fn remember(&mut self, first: u64, frame: &[u8]) {
+        if self.recent.len() == REMEMBERED {
+            self.recent.remove(0);
+        }
+        self.recent.push((first, frame.to_vec()));
     }
 
     /// Replaces the records by their snapshot.
@@ -195,7 +203,7 @@ impl Disk {
     pub fn compact(&mut self) -> Result<(), Unreadable> {
         let bytes = snapshot::encode(&self.catalog, self.position);
         let (catalog, position) = snapshot::decode(&bytes).map_err(Unreadable::new)?;
-        *self = Self { catalog, position, last: (position, Vec::new()) };
+        *self = Self { catalog, position, recent: Vec::new() };
         Ok(())
     }
 }

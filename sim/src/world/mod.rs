@@ -16,6 +16,7 @@ mod offers;
 pub mod process;
 mod rules;
 pub mod setup;
+mod shape;
 mod storing;
 
 use core::hash::{Hash, Hasher};
@@ -26,6 +27,7 @@ use pinfold_core::catalog::{Event, Role, Verdict};
 use pinfold_core::engine::{Effect, Input, Output, Query, Reply, Request, Ticket};
 use pinfold_core::id::{CheckpointId, Generation, Id, ObjectId, OwnerId};
 use pinfold_core::outcome::TurnKey;
+use pinfold_core::transfer::Ended;
 
 use self::choice::{About, Choice};
 use self::coordinator::{Coordinator, Unreadable};
@@ -78,6 +80,8 @@ pub struct World {
     attempts: u16,
     started: u32,
     works: u16,
+    /// How the transfers ended that came to their end in the last step.
+    pub ended: Vec<Ended>,
 }
 
 impl World {
@@ -139,6 +143,7 @@ impl World {
             attempts: 0,
             started: 0,
             works: 0,
+            ended: Vec::new(),
             setup,
         })
     }
@@ -156,6 +161,7 @@ impl World {
         if !self.allows(choice) {
             return Ok(false);
         }
+        self.ended.clear();
         match choice {
             Choice::Register(process) => self.register(process),
             Choice::Die(process) => self.die(process, seen),
@@ -417,6 +423,13 @@ impl World {
         }
         found.retain(|row| row.3 > 0);
         found
+    }
+
+    /// What a request asks that is under way, or that the network still holds on to.
+    #[must_use]
+    pub fn request(&self, about: About) -> Option<&Asks> {
+        let sent = self.requests.sent.iter().find(|it| it.about == about).map(|it| &it.content);
+        sent.or_else(|| self.arrived.iter().find(|it| it.0 == about).map(|it| &it.1))
     }
 
     /// The private objects that the store holds.

@@ -52,6 +52,8 @@ enum Ending {
     Incomplete,
     /// What should repeat did not.
     Differed,
+    /// What had to happen never did.
+    Uncovered,
 }
 
 /// Why a verb ended early, in words that say what to do.
@@ -95,6 +97,7 @@ fn main() -> ExitCode {
         Ok(Ending::Violated) => return ExitCode::from(1),
         Ok(Ending::Incomplete) => return ExitCode::from(3),
         Ok(Ending::Differed) => return ExitCode::from(4),
+        Ok(Ending::Uncovered) => return ExitCode::from(5),
         Err(Failure::Violated(what)) => (what, 1),
         Err(Failure::Input(what)) => (what, 2),
         Err(Failure::Incomplete(what)) => (what, 3),

@@ -17,6 +17,7 @@ use std::time::Instant;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use pinfold_sim::caught::caught;
+use pinfold_sim::coverage::Coverage;
 use pinfold_sim::run;
 use pinfold_sim::swarm::{self, BadKnob, Knob};
 use pinfold_sim::sweep::{End, Plan, Progress, Sweep, Twice, sweep};
@@ -66,6 +67,10 @@ pub(crate) struct Arguments {
     /// Run each seed twice, and all of them with one and with two jobs: the same must come of it
     #[arg(long, conflicts_with = "jobs")]
     meta: bool,
+    /// End with 5 when something that must happen did in no seed: a fault without an effect, an
+    /// answer that was never given, a blocker that was never named
+    #[arg(long)]
+    require_coverage: bool,
     /// Print what happens, one line a step and one for what is seen of it; for one seed or script
     #[arg(long, conflicts_with = "json")]
     trace: bool,
@@ -78,7 +83,8 @@ pub(crate) struct Arguments {
 }
 
 /// What a script leaves no room for.
-const SEEDED: [&str; 7] = ["seeds", "seed", "steps", "faults", "jobs", "keep_going", "meta"];
+const SEEDED: [&str; 8] =
+    ["seeds", "seed", "steps", "faults", "jobs", "keep_going", "meta", "require_coverage"];
 
 const EXAMPLES: &str = "\
 Exit codes:
@@ -87,6 +93,7 @@ Exit codes:
   2  bad usage or input
   3  incomplete: it was told to stop
   4  a seed did not repeat, or a script goes another way than when it was written
+  5  something that must happen never did; only with --require-coverage
 
 Examples:
   pinfold sim                                   1,000 seeds
@@ -94,6 +101,8 @@ Examples:
   pinfold sim --seed 7 --trace                  what happens in one of them
   pinfold sim --faults dup=2%,crash=off         more of one fault, none of another
   pinfold sim --seeds 0..10000 --shrink         what is found, in as few steps as it takes
+  pinfold sim --seeds 0..2000 --require-coverage
+                                                and did everything happen at all?
   pinfold sim --meta --seeds 0..200             is everything repeated exactly?
   pinfold sim --script pinfold-sim-7.txt        what a seed found, without the seed
   pinfold sim --json | jq .verdict              for programs";
@@ -164,7 +173,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending, Failure> {
         let again = swept.sweep.findings.first().map(|it| asked.alone(it.seed));
         print(|out| writeln!(out, "\n{}", again.as_ref().unwrap_or(&asked).line()))?;
     }
-    Ok(swept.ending())
+    Ok(swept.verdict().1)
 }
 
 fn plan(arguments: &Arguments, asked: &Asked) -> Plan {
@@ -193,13 +202,15 @@ fn trace(asked: &Asked) -> Result<(), Failure> {
 
 /// What the sweeps of one command gave.
 pub(crate) struct Swept {
-    pub(crate) sweep: Sweep<()>,
+    pub(crate) sweep: Sweep<Coverage>,
     /// Whether one and two jobs gave the same, where that was asked.
     pub(crate) jobs_agree: Option<bool>,
     /// Whether it was told to stop.
     pub(crate) stopped: bool,
     /// Steps of all of them.
     pub(crate) taken_steps: u64,
+    /// Whether everything that must happen had to.
+    pub(crate) requires_coverage: bool,
 }
 
 impl Swept {
@@ -207,19 +218,25 @@ impl Swept {
         self.sweep.differed() || self.jobs_agree == Some(false)
     }
 
-    /// What does not repeat cannot be relied on, so that comes first.
-    pub(crate) fn ending(&self) -> Ending {
-        match (self.differed(), self.sweep.findings.is_empty(), self.stopped) {
-            (true, _, _) => Ending::Differed,
-            (false, false, _) => Ending::Violated,
-            (false, true, true) => Ending::Incomplete,
-            (false, true, false) => Ending::Held,
+    /// What came of it, as a word and as an exit code. What does not repeat cannot be relied on, so
+    /// that comes first; what was not run whole need not cover everything.
+    pub(crate) fn verdict(&self) -> (&'static str, Ending) {
+        if self.differed() {
+            ("did not repeat", Ending::Differed)
+        } else if !self.sweep.findings.is_empty() {
+            ("violated", Ending::Violated)
+        } else if self.stopped {
+            ("held so far", Ending::Incomplete)
+        } else if self.requires_coverage && !self.sweep.notes.holes().is_empty() {
+            ("held, not covered", Ending::Uncovered)
+        } else {
+            ("held", Ending::Held)
         }
     }
 }
 
 fn swept(asked: &Asked, plan: &Plan, stop: &AtomicBool) -> Result<Swept, Failure> {
-    let sweep = |plan: &Plan| -> Result<Sweep<()>, Failure> {
+    let sweep = |plan: &Plan| -> Result<Sweep<Coverage>, Failure> {
         let bar = progress(plan.seeds);
         let swept = sweep(plan, stop, &mut |Progress { done, findings }| {
             bar.set_position(done);
@@ -230,10 +247,11 @@ fn swept(asked: &Asked, plan: &Plan, stop: &AtomicBool) -> Result<Swept, Failure
         bar.finish_and_clear();
         swept.map_err(|error| Failure::Incomplete(format!("no thread can be started: {error}")))
     };
+    let requires_coverage = asked.requires_coverage;
     if !asked.meta {
         let sweep = sweep(plan)?;
         let (stopped, taken_steps) = (sweep.end == End::Stopped, sweep.taken_steps);
-        return Ok(Swept { sweep, jobs_agree: None, stopped, taken_steps });
+        return Ok(Swept { sweep, jobs_agree: None, stopped, taken_steps, requires_coverage });
     }
     let one = sweep(&Plan { jobs: NonZero::<usize>::MIN, twice: Twice::Each, ..plan.clone() })?;
     let jobs = NonZero::<usize>::MIN.saturating_add(1);
@@ -241,7 +259,7 @@ fn swept(asked: &Asked, plan: &Plan, stop: &AtomicBool) -> Result<Swept, Failure
     let stopped = one.end == End::Stopped || two.end == End::Stopped;
     let jobs_agree = (!stopped).then(|| one.is_like(&two));
     let taken_steps = one.taken_steps + two.taken_steps;
-    Ok(Swept { sweep: one, jobs_agree, stopped, taken_steps })
+    Ok(Swept { sweep: one, jobs_agree, stopped, taken_steps, requires_coverage })
 }
 
 /// A bar on standard error where a person looks at it; elsewhere nothing.

@@ -13,6 +13,7 @@ use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::thread;
 
 use crate::caught::caught;
+use crate::coverage::Coverage;
 use crate::digest::Digest;
 use crate::run::{Found, Ran, Settings, Watch, run};
 use crate::swarm;
@@ -70,6 +71,12 @@ pub trait Gather: Watch + Clone + Default + PartialEq + Send {
 /// Nobody notes nothing.
 impl Gather for () {
     fn merge(&mut self, (): &Self) {}
+}
+
+impl Gather for Coverage {
+    fn merge(&mut self, other: &Self) {
+        Self::merge(self, other);
+    }
 }
 
 /// How far a sweep is.
@@ -443,6 +450,18 @@ mod tests {
         digests.sort_unstable();
         digests.dedup();
         assert_eq!(digests.len(), 3);
+    }
+
+    /// What was covered does not depend on the jobs, and holds the shapes of all seeds.
+    #[test]
+    fn coverage_is_gathered_from_all_seeds() {
+        let one: Sweep<Coverage> = swept(&plan(20, 1));
+        let three: Sweep<Coverage> = swept(&plan(20, 3));
+        assert_eq!(one, three);
+        let all = one.steps..=one.steps + one.recovery_steps;
+        assert!(all.contains(&one.notes.steps()), "{all:?}");
+        let alone: Sweep<Coverage> = swept(&plan(1, 1));
+        assert!(one.notes.holes().len() < alone.notes.holes().len());
     }
 
     /// The last seed of all is one like the others.

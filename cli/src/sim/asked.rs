@@ -18,6 +18,7 @@ pub(crate) struct Asked {
     pub(crate) settings: Settings,
     pub(crate) keep_going: bool,
     pub(crate) meta: bool,
+    pub(crate) requires_coverage: bool,
     pub(crate) configuration: u64,
 }
 
@@ -34,14 +35,21 @@ impl Asked {
         let range = &arguments.seeds;
         let (first_seed, seeds) =
             arguments.seed.map_or((range.start, range.end - range.start), |seed| (seed, 1));
-        let (keep_going, meta) = (arguments.keep_going, arguments.meta);
-        let configuration = configuration(&settings);
-        Ok(Self { first_seed, seeds, settings, keep_going, meta, configuration })
+        Ok(Self {
+            first_seed,
+            seeds,
+            configuration: configuration(&settings),
+            settings,
+            keep_going: arguments.keep_going,
+            meta: arguments.meta,
+            requires_coverage: arguments.require_coverage,
+        })
     }
 
     /// The same of one seed alone.
     pub(crate) fn alone(&self, seed: u64) -> Self {
-        Self { first_seed: seed, seeds: 1, keep_going: false, meta: false, ..self.clone() }
+        let (first_seed, keep_going, meta, requires_coverage) = (seed, false, false, false);
+        Self { first_seed, seeds: 1, keep_going, meta, requires_coverage, ..self.clone() }
     }
 
     /// Who asks what, and how to ask it again: two lines, without the end of the last.
@@ -71,7 +79,11 @@ impl Asked {
         if !knobs.is_empty() {
             let _ = write!(text, " --faults {}", knobs.join(","));
         }
-        for (given, flag) in [(self.keep_going, " --keep-going"), (self.meta, " --meta")] {
+        for (given, flag) in [
+            (self.keep_going, " --keep-going"),
+            (self.meta, " --meta"),
+            (self.requires_coverage, " --require-coverage"),
+        ] {
             text += if given { flag } else { "" };
         }
         text
@@ -101,6 +113,7 @@ mod tests {
         for words in [
             "pinfold sim --seeds 0..1000 --steps 500",
             "pinfold sim --seeds 3..5 --steps 7 --faults crash=off,dup=2% --keep-going --meta",
+            "pinfold sim --seeds 0..2 --steps 500 --require-coverage",
             "pinfold sim --seed 18446744073709551615 --steps 500",
         ] {
             assert_eq!(asked(words).command(), words);

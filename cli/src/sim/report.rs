@@ -3,6 +3,8 @@
 use std::io::{self, Write};
 use std::time::Duration;
 
+use pinfold_sim::coverage::Coverage;
+use pinfold_sim::coverage::required::required;
 use pinfold_sim::run::Found;
 use pinfold_sim::sweep::{Finding, What};
 use serde::Serialize;
@@ -41,6 +43,13 @@ pub(crate) struct Report {
     findings: Vec<FindingView>,
     /// What was written of the first finding.
     written: Written,
+    /// What happened at all.
+    coverage: Coverage,
+    /// How much must happen, and whether that was asked for.
+    #[serde(skip)]
+    required: usize,
+    #[serde(skip)]
+    requires_coverage: bool,
     time: Time,
 }
 
@@ -74,7 +83,7 @@ impl Report {
             version: env!("CARGO_PKG_VERSION"),
             configuration: format!("{:016x}", asked.configuration),
             command: asked.command(),
-            verdict: verdict(swept),
+            verdict: swept.verdict().0,
             first_seed: asked.first_seed,
             seeds_asked: asked.seeds,
             seeds: sweep.seeds,
@@ -87,6 +96,9 @@ impl Report {
             digest: format!("{:016x}", sweep.digest),
             findings: sweep.findings.iter().map(|it| FindingView::of(asked, it)).collect(),
             written,
+            coverage: sweep.notes.clone(),
+            required: required().len(),
+            requires_coverage: swept.requires_coverage,
             time: Time::of(swept.taken_steps, took),
         }
     }
@@ -105,6 +117,10 @@ impl Report {
             row("longest recovery, in steps", grouped(longest.steps));
             row("of seed", longest.seed.to_string());
         }
+        let holes = self.coverage.holes();
+        let covered = grouped((self.required - holes.len()) as u64);
+        row("covered of what must happen", format!("{covered} of {}", self.required));
+        row("shapes of Worlds", grouped(self.coverage.shapes().distinct()));
         row("steps per second", grouped(self.time.steps_per_second));
         row("digest", self.digest.clone());
         row("verdict", self.verdict.into());
@@ -125,16 +141,14 @@ impl Report {
         if let Some(more) = self.findings.len().checked_sub(SHOWN).filter(|more| *more > 0) {
             writeln!(out, "  and {} more; --json has all", grouped(more as u64))?;
         }
-        self.written.write(out)
-    }
-}
-
-fn verdict(swept: &Swept) -> &'static str {
-    match (swept.differed(), swept.sweep.findings.is_empty(), swept.stopped) {
-        (true, _, _) => "did not repeat",
-        (false, false, _) => "violated",
-        (false, true, true) => "held so far",
-        (false, true, false) => "held",
+        self.written.write(out)?;
+        if self.requires_coverage {
+            let mut table = Table::new("Never happened", &[""]);
+            table.rows(&holes, usize::MAX, |hole| [hole.to_string()]);
+            writeln!(out)?;
+            table.write(out)?;
+        }
+        Ok(())
     }
 }
 
@@ -195,6 +209,7 @@ mod tests {
             settings: Settings { steps: 60, ..Settings::default() },
             keep_going: true,
             meta: false,
+            requires_coverage: false,
             configuration: 0xabc,
         }
     }
@@ -210,9 +225,15 @@ mod tests {
             longest: None,
             digest: 0xdead,
             findings,
-            notes: (),
+            notes: Coverage::default(),
         };
-        Swept { sweep, jobs_agree: None, stopped: false, taken_steps: 7400 }
+        Swept {
+            sweep,
+            jobs_agree: None,
+            stopped: false,
+            taken_steps: 7400,
+            requires_coverage: false,
+        }
     }
 
     fn broken() -> What {
@@ -231,7 +252,7 @@ mod tests {
     #[test]
     fn a_violation_is_told_with_its_seed_and_script() {
         let swept = swept(vec![Finding { seed: 17, what: broken() }]);
-        assert!(matches!(swept.ending(), Ending::Violated));
+        assert!(matches!(swept.verdict().1, Ending::Violated));
         let text = shown(&swept, Written { script: Some("a.txt".into()), ..Written::default() });
         let row = "    17    41  I2       oracle  c3/0/1 is deleted, and pinned\n";
         assert!(text.contains(row) && text.ends_with("script: a.txt\n"), "{text}");
@@ -255,12 +276,18 @@ mod tests {
         let panics = || Finding { seed: 2, what: What::Panicked("no at a.rs:1:2".into()) };
         let differs = || Finding { seed: 3, what: What::Differed([1, 2]) };
         let stopped = |findings| Swept { stopped: true, ..swept(findings) };
-        assert!(matches!(stopped(vec![panics(), differs()]).ending(), Ending::Differed));
-        assert!(matches!(stopped(vec![panics()]).ending(), Ending::Violated));
-        assert!(matches!(stopped(vec![]).ending(), Ending::Incomplete));
+        assert!(matches!(stopped(vec![panics(), differs()]).verdict().1, Ending::Differed));
+        assert!(matches!(stopped(vec![panics()]).verdict().1, Ending::Violated));
+        assert!(matches!(stopped(vec![]).verdict().1, Ending::Incomplete));
         let agree = |agree| Swept { jobs_agree: Some(agree), ..swept(vec![]) };
-        assert!(matches!(agree(false).ending(), Ending::Differed));
-        assert!(matches!(agree(true).ending(), Ending::Held));
+        assert!(matches!(agree(false).verdict().1, Ending::Differed));
+        assert!(matches!(agree(true).verdict().1, Ending::Held));
+        let covers = Swept { requires_coverage: true, ..swept(vec![]) };
+        assert!(matches!(covers.verdict(), ("held, not covered", Ending::Uncovered)));
+        let text = shown(&covers, Written::default());
+        assert!(text.contains("\nNever happened\n") && text.contains(" 0 of "), "{text}");
+        let covers = Swept { stopped: true, ..covers };
+        assert!(matches!(covers.verdict().1, Ending::Incomplete));
         let text = shown(&swept(vec![panics(), differs()]), Written::default());
         assert!(text.contains("no panic         no at a.rs:1:2\n"), "{text}");
         assert!(text.contains("0000000000000001, and 0000000000000002"), "{text}");

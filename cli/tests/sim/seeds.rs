@@ -71,3 +71,19 @@ fn a_trace_has_the_steps() {
     };
     assert_eq!(digest(&out), digest(&untraced));
 }
+
+/// A few seeds cannot do everything: what never happened is named, and is a code of its own.
+#[test]
+fn what_never_happened_is_named_where_it_is_required() {
+    let scene = Scene::new();
+    let words = "sim --seeds 0..2 --steps 40 --faults crash=off";
+    let ended = scene.run(&format!("{words} --require-coverage"));
+    assert_eq!((ended.code, ended.err.as_str()), (Some(5), ""), "{}", ended.out);
+    let (_, never) = ended.out.split_once("\nNever happened\n").unwrap();
+    assert!(never.lines().any(|line| line.contains("crash")), "{}", ended.out);
+    assert!(ended.out.contains(" held, not covered\n"), "{}", ended.out);
+    let report = scene.json(words);
+    assert_eq!(report["coverage"]["kinds"]["crash"]["injections"], 0);
+    assert!(report["coverage"]["kinds"]["deliver"]["injections"].as_u64().unwrap() > 0);
+    assert!(!report["coverage"]["holes"].as_array().unwrap().is_empty());
+}

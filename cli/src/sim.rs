@@ -2,6 +2,7 @@
 
 mod asked;
 mod counterexample;
+mod picture;
 mod report;
 mod script;
 mod spoken;
@@ -77,6 +78,10 @@ pub(crate) struct Arguments {
     /// Replay a script of a World instead of seeds
     #[arg(long, value_name = "FILE", conflicts_with_all = SEEDED)]
     script: Option<PathBuf>,
+    /// Write a page with a picture of one run, that of the first finding or else of the first seed:
+    /// one HTML file that needs nothing else
+    #[arg(long, value_name = "FILE.html")]
+    report: Option<PathBuf>,
     /// Print one JSON object on standard output, and nothing else
     #[arg(long)]
     json: bool,
@@ -99,6 +104,7 @@ Examples:
   pinfold sim                                   1,000 seeds
   pinfold sim --seeds 0..100000 --keep-going    many, whatever they find
   pinfold sim --seed 7 --trace                  what happens in one of them
+  pinfold sim --seed 7 --report seed-7.html     a picture of it, to look at
   pinfold sim --faults dup=2%,crash=off         more of one fault, none of another
   pinfold sim --seeds 0..10000 --shrink         what is found, in as few steps as it takes
   pinfold sim --seeds 0..2000 --require-coverage
@@ -154,6 +160,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending, Failure> {
     if arguments.trace && asked.seeds > 1 {
         return Err(Failure::Input("--trace shows one seed: name it with --seed".into()));
     }
+    let page = picture::file(arguments.report.as_deref(), None)?;
     let stop = signals()?;
     if !arguments.json {
         print(|out| writeln!(out, "{}\n", asked.line()))?;
@@ -164,16 +171,18 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending, Failure> {
     let begun = Instant::now();
     let swept = swept(&asked, &plan(arguments, &asked), &stop)?;
     let took = begun.elapsed();
-    let written = swept.sweep.findings.first().map_or_else(Written::default, |finding| {
+    let first = swept.sweep.findings.first();
+    let alone = first.map(|finding| asked.alone(finding.seed));
+    let written = first.map_or_else(Written::default, |finding| {
         counterexample::of_seed(&asked, finding, arguments.shrink)
     });
     let report = Report::of(&asked, &swept, took, written);
     print(|out| if arguments.json { json(out, &report) } else { report.write(out) })?;
     if !arguments.json {
-        let again = swept.sweep.findings.first().map(|it| asked.alone(it.seed));
-        print(|out| writeln!(out, "\n{}", again.as_ref().unwrap_or(&asked).line()))?;
+        print(|out| writeln!(out, "\n{}", alone.as_ref().unwrap_or(&asked).line()))?;
     }
-    Ok(swept.verdict().1)
+    let drawn = || picture::of_seed(&alone.unwrap_or_else(|| asked.alone(asked.first_seed)));
+    picture::write(page.as_ref(), drawn, swept.verdict().1)
 }
 
 fn plan(arguments: &Arguments, asked: &Asked) -> Plan {

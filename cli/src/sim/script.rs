@@ -13,6 +13,7 @@ use serde::Serialize;
 
 use super::Arguments;
 use super::counterexample::{Broken, Written};
+use super::picture;
 use super::spoken::Spoken;
 use crate::shell::quoted;
 use crate::table::{Table, json, one_line, print};
@@ -56,6 +57,7 @@ pub(crate) fn run(path: &Path, arguments: &Arguments) -> Result<Ending, Failure>
     let fault = |fault: Fault| input(fault.to_string());
     let text = fs::read_to_string(path).map_err(|error| input(error.to_string()))?;
     let script = Script::read(&text).map_err(fault)?;
+    let page = picture::file(arguments.report.as_deref(), Some(path))?;
     let head = head(path);
     if !as_json {
         print(|out| writeln!(out, "{head}\n"))?;
@@ -74,11 +76,12 @@ pub(crate) fn run(path: &Path, arguments: &Arguments) -> Result<Ending, Failure>
         report.written.take(broken.shrink());
     }
     print(|out| if as_json { json(out, &report) } else { report.write(out, &head) })?;
-    Ok(match (&replayed.found, replayed.is_as_expected()) {
+    let ending = match (&replayed.found, replayed.is_as_expected()) {
         (Some(_), _) => Ending::Violated,
         (None, true) => Ending::Held,
         (None, false) => Ending::Differed,
-    })
+    };
+    picture::write(page.as_ref(), || picture::of_script(&script, &report.command), ending)
 }
 
 /// What can be shrunk of a script, beside which it is written.

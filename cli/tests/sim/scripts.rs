@@ -32,6 +32,16 @@ fn a_script_that_goes_as_it_says_holds() {
     assert!(out.contains("\n         w1 -> registered as 1\n"), "{out}");
 }
 
+#[test]
+fn a_script_has_a_picture() {
+    let scene = Scene::new();
+    scene.write("a.txt", GOOD);
+    scene.prints("sim --script a.txt --report a.html");
+    let page = std::fs::read_to_string(scene.path("a.html")).unwrap();
+    assert!(page.contains("<svg") && page.contains("a worker registers"), "{page}");
+    scene.refuses("sim --script a.txt --report a.txt", 2, &["is the script itself"]);
+}
+
 /// The step is named at which it goes another way, and what was expected and not seen.
 #[test]
 fn a_script_that_goes_another_way_says_where() {

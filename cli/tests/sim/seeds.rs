@@ -72,6 +72,20 @@ fn a_trace_has_the_steps() {
     assert_eq!(digest(&out), digest(&untraced));
 }
 
+/// The page is a file that needs nothing else, and is the same each time.
+#[test]
+fn a_report_is_a_page_of_one_run() {
+    let scene = Scene::new();
+    let page = |words: &str| {
+        scene.prints(&format!("sim {words} --steps 40 --report a.html"));
+        std::fs::read_to_string(scene.path("a.html")).unwrap()
+    };
+    let one = page("--seed 7");
+    assert!(one.contains("<svg") && one.contains("pinfold sim --seed 7 --steps 40"), "{one}");
+    assert_eq!(page("--seeds 7..9"), one);
+    scene.refuses("sim --seed 7 --report none/a.html", 2, &["there is no folder none"]);
+}
+
 /// A few seeds cannot do everything: what never happened is named, and is a code of its own.
 #[test]
 fn what_never_happened_is_named_where_it_is_required() {

@@ -68,7 +68,7 @@ pub trait Gather: Watch + Clone + Default + PartialEq + Send {
     fn merge(&mut self, other: &Self);
 }
 
-/// Nobody notes nothing.
+/// Nobody, who notes nothing.
 impl Gather for () {
     fn merge(&mut self, (): &Self) {}
 }
@@ -144,7 +144,7 @@ pub struct Sweep<W> {
     pub recovery_steps: u64,
     /// How many steps were taken in all, also by seeds that were run once more.
     pub taken_steps: u64,
-    /// The longest recovery.
+    /// The longest recovery that came to its end.
     pub longest: Option<Longest>,
     /// A digest of all their digests.
     pub digest: u64,
@@ -334,7 +334,8 @@ impl<W: Gather> Sweep<W> {
             self.recovery_steps += u64::from(ran.recovery_steps);
             let steps = ran.choices.len() as u64 + u64::from(ran.recovery_steps);
             self.taken_steps += steps * (1 + u64::from(outcome.twice));
-            if self.longest.is_none_or(|longest| longest.steps < ran.recovery_steps) {
+            let longer = self.longest.is_none_or(|longest| longest.steps < ran.recovery_steps);
+            if ran.found.is_none() && longer {
                 self.longest = Some(Longest { steps: ran.recovery_steps, seed });
             }
         }

@@ -23,8 +23,8 @@ use super::asked::Asked;
 use crate::number::grouped;
 use crate::table::one_line;
 
-/// How many situations each search for something shorter may look at: what a gigabyte holds.
-const SITUATIONS: u32 = 20_000;
+/// How many situations each search for something shorter may look at: they fit into a gigabyte.
+const SITUATIONS: u32 = 50_000;
 
 /// A run that breaks a promise.
 pub(crate) struct Broken {

@@ -4,6 +4,10 @@ mod inspect;
 mod journal;
 mod number;
 mod replay;
+mod report_file;
+mod shell;
+mod signals;
+mod sim;
 mod table;
 mod verify_log;
 mod why;
@@ -24,6 +28,7 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Verb {
     Replay(replay::Arguments),
+    Sim(sim::Arguments),
     Inspect(inspect::Arguments),
     Why(why::Arguments),
     Journal(journal::Arguments),
@@ -35,7 +40,9 @@ Exit codes:
   0  everything that was promised held
   1  a promise was broken, or a journal is damaged
   2  bad usage or input
-  3  incomplete: something outside failed, such as a disk, or it was told to stop";
+  3  incomplete: something outside failed, such as a disk, or it was told to stop
+  4  a seed or a script went another way than before (sim)
+  5  something that had to happen never did (sim --require-coverage)";
 
 /// What a verb ends with.
 enum Ending {
@@ -43,6 +50,10 @@ enum Ending {
     Violated,
     /// All was served, and something outside failed on the way.
     Incomplete,
+    /// What should repeat did not.
+    Differed,
+    /// What had to happen never did.
+    Uncovered,
 }
 
 /// Why a verb ended early, in words that say what to do.
@@ -75,6 +86,7 @@ impl From<JournalError> for Failure {
 fn main() -> ExitCode {
     let ended = match Arguments::parse().command {
         Verb::Replay(arguments) => replay::run(&arguments),
+        Verb::Sim(arguments) => sim::run(&arguments),
         Verb::Inspect(arguments) => inspect::run(&arguments),
         Verb::Why(arguments) => why::run(&arguments),
         Verb::Journal(arguments) => journal::run(&arguments),
@@ -84,6 +96,8 @@ fn main() -> ExitCode {
         Ok(Ending::Held) => return ExitCode::SUCCESS,
         Ok(Ending::Violated) => return ExitCode::from(1),
         Ok(Ending::Incomplete) => return ExitCode::from(3),
+        Ok(Ending::Differed) => return ExitCode::from(4),
+        Ok(Ending::Uncovered) => return ExitCode::from(5),
         Err(Failure::Violated(what)) => (what, 1),
         Err(Failure::Input(what)) => (what, 2),
         Err(Failure::Incomplete(what)) => (what, 3),

@@ -1,16 +1,10 @@
 //! `pinfold replay`: the main job over a serving trace.
 
-mod report_file;
 mod table;
 
 use std::fs::File;
-use std::io::{self, BufReader, IsTerminal, Read};
-use std::os::unix::net::UnixStream;
+use std::io::{BufReader, IsTerminal};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
-use std::time::Duration;
 
 use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -24,12 +18,11 @@ use pinfold_workload::replay::{
 use pinfold_workload::report::Report;
 use pinfold_workload::trace::{Trace, read_trace};
 use pinfold_workload::unit::{ParseWithinError, parse_bytes, parse_within};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use signal_hook::flag;
-use signal_hook::low_level::pipe;
 use tempfile::TempDir;
 
-use self::report_file::ReportFile;
+use crate::report_file::ReportFile;
+use crate::shell::typed;
+use crate::signals::signals;
 use crate::table::{json, print};
 use crate::{Ending, Failure};
 
@@ -195,44 +188,6 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending, Failure> {
     })
 }
 
-/// How long the first signal's echoes are taken for it: `timeout` and the like send one to the
-/// program and one to its group, within moments.
-const ECHOES: Duration = Duration::from_millis(100);
-
-/// A flag that Ctrl-C, a polite kill or a closed terminal sets; one that comes later than the
-/// echoes of the first ends the program at once.
-fn signals() -> Result<Arc<AtomicBool>, Failure> {
-    hear().map_err(|error| Failure::Incomplete(format!("no signal can be heard: {error}")))
-}
-
-fn hear() -> io::Result<Arc<AtomicBool>> {
-    let (stop, ends) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
-    let (mut heard, hears) = UnixStream::pair()?;
-    let hangup = (!ignores_hangup()).then_some(SIGHUP);
-    for signal in [SIGINT, SIGTERM].into_iter().chain(hangup) {
-        flag::register_conditional_default(signal, Arc::clone(&ends))?;
-        flag::register(signal, Arc::clone(&stop))?;
-        pipe::register(signal, hears.try_clone()?)?;
-    }
-    let arm = move || {
-        // Whatever else there is to read is an echo.
-        if heard.read_exact(&mut [0]).is_ok() {
-            thread::sleep(ECHOES);
-            ends.store(true, Ordering::Relaxed);
-        }
-    };
-    thread::Builder::new().name("pinfold-signals".into()).spawn(arm)?;
-    Ok(stop)
-}
-
-/// Whether whoever started this wants it to outlive the terminal, as `nohup` does.
-fn ignores_hangup() -> bool {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
-    ignored.is_some_and(|mask| mask >> (SIGHUP - 1) & 1 == 1)
-}
-
 /// A folder that goes when it is dropped.
 fn temporary() -> Result<TempDir, Failure> {
     tempfile::Builder::new().prefix(TEMPORARY).tempdir().map_err(|error| {
@@ -253,20 +208,9 @@ fn page_file(arguments: &Arguments) -> Result<Option<ReportFile>, Failure> {
 }
 
 fn write_page(file: &ReportFile, report: &Report) -> Result<(), String> {
-    let words = std::env::args_os().skip(1).map(|word| quoted(&word.to_string_lossy()));
-    let command: Vec<String> = std::iter::once("pinfold".to_string()).chain(words).collect();
-    let command = command.join(" ");
+    let command = typed();
     let version = env!("CARGO_PKG_VERSION");
     file.write(&Page { command: &command, version, report }.html())
-}
-
-/// A word as a shell takes it.
-fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+@%".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        return word.to_string();
-    }
-    format!("'{}'", word.replace('\'', "'\\''"))
 }
 
 fn read(arguments: &Arguments) -> Result<(Trace, String), Failure> {

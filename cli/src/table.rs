@@ -24,6 +24,11 @@ pub(crate) fn json(out: &mut dyn Write, view: &impl Serialize) -> std::io::Resul
     writeln!(out)
 }
 
+/// A text without line ends or several blanks, as one cell or one comment line takes it.
+pub(crate) fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 /// Rows under a title, and in columns that are as wide as they need to be.
 pub(crate) struct Table {
     title: String,

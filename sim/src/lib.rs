@@ -5,6 +5,7 @@
 //! replays them. Judges look on: the oracle from outside, the naive spec in lock-step.
 #![forbid(unsafe_code)]
 
+pub mod caught;
 pub mod coverage;
 pub mod digest;
 pub mod draws;
@@ -20,6 +21,7 @@ pub mod shrink;
 pub mod spec;
 pub mod store;
 pub mod swarm;
+pub mod sweep;
 pub mod trace;
 pub mod violation;
 pub mod world;

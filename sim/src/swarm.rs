@@ -4,6 +4,8 @@
 //! at all and how often, and how much there is of everything; many small differences between seeds
 //! find what one large mixture does not.
 
+use core::fmt;
+
 use pinfold_core::policy::{Limits, Policy, Quarantine};
 
 use crate::draws::{Draws, Stream};
@@ -60,6 +62,23 @@ impl Knob {
             None => value.parse().ok().filter(|weight| *weight <= 1000).ok_or_else(bad)?,
         };
         Ok(Self { kind, value })
+    }
+}
+
+/// As it is read.
+impl fmt::Display for Knob {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { kind, value } = self;
+        let name = kind.name();
+        match (value, kind.is_fault()) {
+            (0, _) => write!(f, "{name}=off"),
+            (weight, false) => write!(f, "{name}={weight}"),
+            (parts, true) => {
+                let part = format!(".{:04}", parts % 10_000);
+                let part = part.trim_end_matches('0').trim_end_matches('.');
+                write!(f, "{name}={}{part}%", parts / 10_000)
+            }
+        }
     }
 }
 
@@ -277,4 +296,33 @@ fn draw_size_limit(draws: &mut Draws, limits: &mut Limits) {
 
 fn none_or_few(draws: &mut Draws) -> u64 {
     draws.pick(&[0, 0, 500, 2_000]).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn knobs_are_shown_as_they_are_read() {
+        for text in ["dup=2%", "crash=off", "dup=0.5%", "lose=12.0025%", "die=100%", "save=40"] {
+            assert_eq!(Knob::read(text).unwrap().to_string(), text);
+        }
+    }
+
+    #[test]
+    fn what_is_no_knob_is_refused_in_words_that_name_it() {
+        for (text, word) in [
+            ("dup", "\"dup\" is no knob"),
+            ("dupe=2%", "\"dupe\""),
+            ("dup=101%", "\"101%\""),
+            ("dup=2", "\"2\""),
+            ("dup=.5%", "\".5%\""),
+            ("dup=0.00001%", "\"0.00001%\""),
+            ("save=2%", "\"2%\""),
+            ("save=1001", "\"1001\""),
+        ] {
+            let error = Knob::read(text).unwrap_err().to_string();
+            assert!(error.contains(word), "{error}");
+        }
+    }
 }

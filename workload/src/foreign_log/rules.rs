@@ -87,6 +87,8 @@ impl Judge for Rules {
             | Seen::Confirmed { .. }
             | Seen::StoreLost { .. }
             | Seen::FalseProof { .. }
+            | Seen::SyncFailed
+            | Seen::Returned { .. }
             | Seen::Listed { .. } => {}
         }
         Ok(())

@@ -1,0 +1,81 @@
+//! A folder for one test, and the program run in it.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// A folder of its own, removed in the end.
+pub(crate) struct Scene {
+    dir: TempDir,
+}
+
+/// How the program ended.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub(crate) code: Option<i32>,
+    pub(crate) out: String,
+    pub(crate) err: String,
+}
+
+impl Scene {
+    pub(crate) fn new() -> Self {
+        Self { dir: tempfile::tempdir().unwrap() }
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    pub(crate) fn write(&self, name: &str, text: &str) {
+        fs::write(self.path(name), text).unwrap();
+    }
+
+    pub(crate) fn command(&self, words: &str) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_pinfold"));
+        command.args(words.split_whitespace()).current_dir(self.dir.path());
+        command
+    }
+
+    /// Runs `pinfold` with these words.
+    pub(crate) fn run(&self, words: &str) -> Ended {
+        let output = self.command(words).output().unwrap();
+        let ended = Ended {
+            code: output.status.code(),
+            out: String::from_utf8(output.stdout).unwrap(),
+            err: String::from_utf8(output.stderr).unwrap(),
+        };
+        assert!(!ended.err.contains("panicked"), "{words}: {}", ended.err);
+        ended
+    }
+
+    /// Runs `pinfold`, which must succeed without a word on standard error; what it prints.
+    pub(crate) fn prints(&self, words: &str) -> String {
+        let ended = self.run(words);
+        assert_eq!((ended.code, ended.err.as_str()), (Some(0), ""), "{words}: {}", ended.out);
+        ended.out
+    }
+
+    /// The same for one JSON object in one line.
+    pub(crate) fn json(&self, words: &str) -> Value {
+        let out = self.prints(&format!("{words} --json"));
+        assert_eq!((out.matches('\n').count(), out.ends_with("}\n")), (1, true), "{out}");
+        serde_json::from_str(&out).unwrap()
+    }
+
+    /// Runs `pinfold`, which must end so on standard error alone, in words that hold all of these.
+    pub(crate) fn refuses(&self, words: &str, code: i32, expected: &[&str]) {
+        let ended = self.run(words);
+        assert_eq!((ended.code, ended.out.as_str()), (Some(code), ""), "{words}: {}", ended.err);
+        for expected in expected {
+            assert!(ended.err.contains(expected), "{words}: no {expected:?} in {}", ended.err);
+        }
+    }
+
+    /// The files that were left.
+    pub(crate) fn files(&self) -> usize {
+        fs::read_dir(self.dir.path()).unwrap().count()
+    }
+}

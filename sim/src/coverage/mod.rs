@@ -40,7 +40,7 @@ pub enum Cell {
     Answer(&'static str, &'static str),
     /// It was told why a checkpoint is still here.
     Blocker(&'static str),
-    /// An audit said of a key what it is.
+    /// An audit found such keys.
     Verdict(&'static str),
     /// A follow-up became durable.
     FollowUp(&'static str),

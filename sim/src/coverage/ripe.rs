@@ -3,9 +3,9 @@
 use pinfold_core::outcome::Evidence;
 
 use crate::store::StoreKey;
+use crate::world::World;
 use crate::world::choice::{Choice, DeleteEnd, GetEnd, JobId};
 use crate::world::job::{Doing, Job, shards_of};
-use crate::world::World;
 
 /// How far the processes are, as far as one step shows: what waits, what was asked, what was begun,
 /// and who is there.
@@ -83,8 +83,7 @@ pub(super) fn is_ripe(world: &World, choice: Choice, compacted: u64) -> bool {
         }
         Choice::Put(id, _) => job(world, id.job).is_some(),
         Choice::Get(id, end) => {
-            job(world, id.job).is_some()
-                && (end == GetEnd::AnsweredUnretired || is_there())
+            job(world, id.job).is_some() && (end == GetEnd::AnsweredUnretired || is_there())
         }
         Choice::Delete(_, DeleteEnd::Probed) => !is_there(),
         Choice::Delete(..) | Choice::LandDelete(..) | Choice::Sweep(..) => is_there(),

@@ -1,9 +1,9 @@
 //! Deliberate bugs, each of which breaks one promise: so that a suite can prove that every promise
 //! is watched.
 //!
-//! Protects the judges from going blind. It is compiled under `cfg(pinfold_mutants)` alone, which no
-//! feature sets: a product build has none of it. At most one mutant is armed at a time, for the
-//! whole process; nothing else in this crate outlives a call.
+//! Protects the judges from going blind. It is compiled under `cfg(pinfold_mutants)` alone, which
+//! no feature sets: a product build has none of it. One mutant at most is armed at a time, for the
+//! whole process. It is never armed by the core itself.
 
 use core::sync::atomic::{AtomicU8, Ordering};
 
@@ -38,6 +38,8 @@ pub enum Mutant {
     OperatorSettlesSuccess,
     /// A save counts an object that was put as confirmed, without a check.
     Unconfirmed,
+    /// A checkpoint's digest changes when its last shard arrives.
+    WholeChangesDigest,
     /// A new generation's digest becomes that of its endpoint's older ones.
     ManifestKeptByEndpoint,
     /// A rank with another manifest joins the attempt.
@@ -160,23 +162,24 @@ pub enum Mutant {
     DropIgnoresLost,
 }
 
-const COUNT: usize = 73;
+const COUNT: usize = 74;
 
 /// Each mutant's name, and the promise that it breaks, in the order of the enum.
 const ROWS: [(Mutant, &str, Invariant); COUNT] = [
     (Mutant::UnscopedEndsWithPin, "unscoped-ends-with-pin", Invariant::I1),
     (Mutant::SecondPublicationReplaces, "second-publication-replaces", Invariant::I1),
-    (Mutant::DeleteBeforeIntent, "delete-before-intent", Invariant::I1),
+    (Mutant::DeleteBeforeIntent, "delete-before-intent", Invariant::I10),
     (Mutant::SettleEndsTwins, "settle-ends-twins", Invariant::I2),
     (Mutant::KeptWithoutPin, "kept-without-pin", Invariant::I2),
-    (Mutant::NotExposedAfterStart, "not-exposed-after-start", Invariant::I2),
+    (Mutant::NotExposedAfterStart, "not-exposed-after-start", Invariant::I16),
     (Mutant::DeleteByEndpoint, "delete-by-endpoint", Invariant::I3),
     (Mutant::AuditMissesPins, "audit-misses-pins", Invariant::I3),
-    (Mutant::AbandonedIsWhole, "abandoned-is-whole", Invariant::I4),
+    (Mutant::AbandonedIsWhole, "abandoned-is-whole", Invariant::I9),
     (Mutant::RankSpeaksForAll, "rank-speaks-for-all", Invariant::I4),
     (Mutant::FailureIsSuccess, "failure-is-success", Invariant::I4),
-    (Mutant::OperatorSettlesSuccess, "operator-settles-success", Invariant::I4),
+    (Mutant::OperatorSettlesSuccess, "operator-settles-success", Invariant::I8),
     (Mutant::Unconfirmed, "unconfirmed", Invariant::I4),
+    (Mutant::WholeChangesDigest, "whole-changes-digest", Invariant::I5),
     (Mutant::ManifestKeptByEndpoint, "manifest-kept-by-endpoint", Invariant::I5),
     (Mutant::JoinIgnoresDigest, "join-ignores-digest", Invariant::I5),
     (Mutant::ExpireElsewhere, "expire-elsewhere", Invariant::I6),
@@ -184,7 +187,7 @@ const ROWS: [(Mutant, &str, Invariant); COUNT] = [
     (Mutant::RepublishMoves, "republish-moves", Invariant::I6),
     (Mutant::OneTurnMore, "one-turn-more", Invariant::I6),
     (Mutant::LoweredBoundForgotten, "lowered-bound-forgotten", Invariant::I6),
-    (Mutant::SnapshotDropsTrim, "snapshot-drops-trim", Invariant::I6),
+    (Mutant::SnapshotDropsTrim, "snapshot-drops-trim", Invariant::I11),
     (Mutant::ExpiredForgotten, "expired-forgotten", Invariant::I7),
     (Mutant::ForgottenTakesTurns, "forgotten-takes-turns", Invariant::I7),
     (Mutant::SnapshotDropsExpired, "snapshot-drops-expired", Invariant::I7),
@@ -193,7 +196,7 @@ const ROWS: [(Mutant, &str, Invariant); COUNT] = [
     (Mutant::ReleaseUnsettled, "release-unsettled", Invariant::I8),
     (Mutant::RegisterEndsPins, "register-ends-pins", Invariant::I8),
     (Mutant::FenceTakesTheCurrent, "fence-takes-the-current", Invariant::I8),
-    (Mutant::DoubtIsFailure, "doubt-is-failure", Invariant::I8),
+    (Mutant::DoubtIsFailure, "doubt-is-failure", Invariant::I16),
     (Mutant::ServeLost, "serve-lost", Invariant::I9),
     (Mutant::ServeFailed, "serve-failed", Invariant::I9),
     (Mutant::ServeCollecting, "serve-collecting", Invariant::I9),
@@ -224,8 +227,8 @@ const ROWS: [(Mutant, &str, Invariant); COUNT] = [
     (Mutant::PutAgain, "put-again", Invariant::I17),
     (Mutant::GenerationReused, "generation-reused", Invariant::I17),
     (Mutant::StrayCounted, "stray-counted", Invariant::I17),
-    (Mutant::UnknownIsGone, "unknown-is-gone", Invariant::I17),
-    (Mutant::RefusedIsGone, "refused-is-gone", Invariant::I17),
+    (Mutant::UnknownIsGone, "unknown-is-gone", Invariant::I14),
+    (Mutant::RefusedIsGone, "refused-is-gone", Invariant::I14),
     (Mutant::LimitRefusesRelease, "limit-refuses-release", Invariant::I18),
     (Mutant::LimitRefusesSettle, "limit-refuses-settle", Invariant::I18),
     (Mutant::LimitRefusesCollect, "limit-refuses-collect", Invariant::I18),

@@ -90,7 +90,7 @@ mod tests {
         let drawn = [10, 100, 1000, 7, 7, 7].map(|end| draws.below(end));
         let weights = [1, 0, 5, 2];
         let places = [(); 6].map(|()| draws.weighed(weights.into_iter()).unwrap());
-        assert_eq!((drawn, places), ([0; 6], [0; 6]));
+        assert_eq!((drawn, places), ([5, 71, 645, 1, 0, 3], [2, 3, 0, 0, 2, 3]));
     }
 
     /// Weights of 0 are never drawn, and nothing is drawn from none.

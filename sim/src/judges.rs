@@ -20,6 +20,9 @@ impl Bench {
     /// All of them.
     pub const ALL: Self = Self { on: [true; Judge::ALL.len()] };
 
+    /// Nobody.
+    pub const NONE: Self = Self { on: [false; Judge::ALL.len()] };
+
     /// One alone.
     #[must_use]
     pub const fn only(judge: Judge) -> Self {
@@ -96,6 +99,9 @@ impl Judges {
     pub fn rest(&self, phase: Phase) -> Result<(), Violation> {
         if self.bench.has(Judge::Oracle) && phase != Phase::Ending {
             self.oracle.end()?;
+        }
+        if self.bench.has(Judge::Spec) {
+            self.spec.at_rest()?;
         }
         Ok(())
     }

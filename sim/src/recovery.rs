@@ -33,6 +33,24 @@ pub enum Phase {
     Empty,
 }
 
+/// What somebody sees who looks on.
+#[derive(Clone, Copy, Debug)]
+pub enum Look<'a> {
+    /// A step.
+    Step {
+        /// The World after it.
+        world: &'a World,
+        /// Its kind.
+        kind: Kind,
+        /// What was chosen.
+        choice: Choice,
+        /// What was seen of it.
+        seen: &'a [Seen],
+    },
+    /// A phase is over, and nothing moves.
+    Rest(Phase),
+}
+
 /// A recovery of a World. See the [module](self).
 #[derive(Clone, Debug)]
 pub struct Recovery {
@@ -149,14 +167,14 @@ impl Recovery {
     pub fn run(
         mut self,
         world: &mut World,
-        mut look: impl FnMut(&[Seen], Option<Phase>) -> Result<(), Violation>,
+        mut look: impl FnMut(Look<'_>) -> Result<(), Violation>,
     ) -> Result<u32, Violation> {
         let most = Self::bound(world);
         let mut seen = Vec::new();
         loop {
             let Some(choice) = self.next(world) else {
                 self.judge(world)?;
-                look(&[], Some(self.phase))?;
+                look(Look::Rest(self.phase))?;
                 self.phase = match self.phase {
                     Phase::Ending => Phase::Collecting,
                     Phase::Collecting => Phase::Emptying,
@@ -171,16 +189,17 @@ impl Recovery {
                 return Err(self.violation(what));
             }
             seen.clear();
+            let kind = world.kind_of(choice);
             let done = world.step(choice, &mut seen);
-            let done = done.map_err(|Unreadable(what)| Violation {
-                invariant: Invariant::I11,
+            let done = done.map_err(|Unreadable { invariant, what }| Violation {
+                invariant,
                 judge: Judge::Recovery,
                 what,
             })?;
             if !done {
                 return Err(self.violation(format!("a step of the recovery is none: {choice:?}")));
             }
-            look(&seen, None)?;
+            look(Look::Step { world, kind, choice, seen: &seen })?;
         }
     }
 
@@ -202,6 +221,10 @@ impl Recovery {
                 let asked = world.processes.iter().find(|process| !process.asked.is_empty());
                 if let Some(process) = asked {
                     return fail(format!("never answered: {:?}", process.asked[0].op));
+                }
+                let mut jobs = world.processes.iter().flat_map(|process| &process.jobs);
+                if let Some(job) = jobs.next() {
+                    return fail(format!("a transfer never ends: {:?}", job.id));
                 }
                 let silent = |it: &&Process| it.incarnation.is_none() && !it.refused;
                 if world.processes.iter().any(|it| silent(&it)) {

@@ -2,12 +2,10 @@
 
 use std::sync::Arc;
 
-use pinfold_core::invariant::Invariant;
-
 use crate::digest::Digest;
 use crate::draws::{Draws, Stream};
 use crate::judges::{Bench, Judges};
-use crate::recovery::Recovery;
+use crate::recovery::{Look, Recovery};
 use crate::schedule::Schedule;
 use crate::seen::Seen;
 use crate::swarm::{self, Knob, Mix};
@@ -119,7 +117,7 @@ pub fn run_with(
     }
     let mut recovery_steps = 0;
     if found.is_none() {
-        match course.recover() {
+        match course.recover(watch) {
             Ok(steps) => recovery_steps = steps,
             Err(fault) => found = Some(fault),
         }
@@ -169,12 +167,7 @@ impl Course {
         self.steps += 1;
         let step = self.steps;
         let done = done.map_err(|error| Found { violation: unreadable(error), step })?;
-        self.digest.take(&choice);
-        for seen in &self.seen {
-            if let Seen::Replied { reply, .. } = seen {
-                self.digest.take(reply);
-            }
-        }
+        digest_step(&mut self.digest, choice, &self.seen);
         watch.step(&self.world, kind, choice, &self.seen);
         self.judges.hear(&self.seen).map_err(|violation| Found { violation, step })?;
         Ok(done)
@@ -184,6 +177,12 @@ impl Course {
     #[must_use]
     pub fn seen(&self) -> &[Seen] {
         &self.seen
+    }
+
+    /// A short digest of everything that has happened.
+    #[must_use]
+    pub fn fingerprint(&self) -> u32 {
+        u32::try_from(self.digest.value() & u64::from(u32::MAX)).unwrap_or(0)
     }
 
     /// Recounts the core.
@@ -199,18 +198,17 @@ impl Course {
     ///
     /// # Errors
     /// The promise that is broken.
-    pub fn recover(&mut self) -> Result<u32, Found> {
+    pub fn recover(&mut self, watch: &mut impl Watch) -> Result<u32, Found> {
         let mut steps = self.steps;
         let (judges, digest) = (&mut self.judges, &mut self.digest);
-        let recovered = Recovery::new().run(&mut self.world, |seen, phase| {
-            steps += 1;
-            judges.hear(seen)?;
-            for it in seen {
-                if let Seen::Replied { reply, .. } = it {
-                    digest.take(reply);
-                }
+        let recovered = Recovery::new().run(&mut self.world, |look| match look {
+            Look::Step { world, kind, choice, seen } => {
+                steps += 1;
+                digest_step(digest, choice, seen);
+                watch.step(world, kind, choice, seen);
+                judges.hear(seen)
             }
-            phase.map_or(Ok(()), |phase| judges.rest(phase))
+            Look::Rest(phase) => judges.rest(phase),
         });
         self.steps = steps;
         recovered.map_err(|violation| Found { violation, step: steps }).and_then(|steps| {
@@ -220,6 +218,16 @@ impl Course {
     }
 }
 
+fn digest_step(digest: &mut Digest, choice: Choice, seen: &[Seen]) {
+    digest.take(&choice);
+    for it in seen {
+        if let Seen::Replied { reply, .. } = it {
+            digest.take(reply);
+        }
+    }
+}
+
 fn unreadable(error: Unreadable) -> Violation {
-    Violation { invariant: Invariant::I11, judge: Judge::Recount, what: error.to_string() }
+    let what = error.to_string();
+    Violation { invariant: error.invariant, judge: Judge::Recount, what }
 }

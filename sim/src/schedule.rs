@@ -132,6 +132,10 @@ impl Schedule {
         Publishes::Turn(self.small(world.setup.conversations), self.small(world.setup.turns))
     }
 
+    fn draw_geometry(&mut self, usual: u8, per_million: u32) -> u8 {
+        if self.workload.happens(per_million) { self.small(3) } else { usual }
+    }
+
     /// Joins one of the last attempts, or begins a new one; now and then in the other geometry.
     fn draw_save(&mut self, world: &World) -> Option<Choice> {
         let process = self.small(world.setup.workers);
@@ -146,7 +150,7 @@ impl Schedule {
         let odd = self.workload.happens(30_000);
         if let Some((attempt, endpoint, geometry, missing)) = joined {
             let shards = if odd { self.small(all) + 1 } else { missing };
-            let geometry = geometry ^ u8::from(self.workload.happens(30_000));
+            let geometry = self.draw_geometry(geometry, 60_000);
             let compares = !self.workload.happens(100_000);
             return Some(Choice::Save {
                 process,
@@ -161,7 +165,7 @@ impl Schedule {
         let latest = u32::from(world.attempts());
         let attempt = if odd { self.workload.between(1, latest + 1) } else { latest + 1 };
         let endpoint = self.small(world.setup.endpoints);
-        let geometry = u8::from(self.workload.happens(80_000));
+        let geometry = self.draw_geometry(0, 150_000);
         let shards = if self.workload.happens(500_000) { all } else { self.small(all) + 1 };
         let attempt = u16::try_from(attempt).ok()?;
         let compares = !self.workload.happens(100_000);

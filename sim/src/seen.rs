@@ -6,20 +6,14 @@
 
 use pinfold_core::catalog::Event;
 use pinfold_core::engine::{Effect, Input, Reply, Ticket};
-use pinfold_core::id::{CheckpointId, Incarnation, OwnerId, PinId, ShardIndex};
+use pinfold_core::id::{CheckpointId, Incarnation, ManifestDigest, OwnerId, PinId, ShardIndex};
 use pinfold_core::manifest::ObjectName;
 
 use crate::store::{Content, StoreKey};
-use crate::world::choice::JobId;
 
 /// One move of bytes between a worker's memory and the store; its name is never used again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct MoveId {
-    /// The transfer that began it.
-    pub job: JobId,
-    /// Its number there, from 1.
-    pub number: u16,
-}
+pub struct MoveId(pub u64);
 
 /// Which way bytes move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -155,6 +149,8 @@ pub enum Seen {
         pin: PinId,
         /// Of which checkpoint.
         checkpoint: CheckpointId,
+        /// The digest of the manifest by which it was loaded; none where nobody says.
+        digest: Option<ManifestDigest>,
         /// Every object that it must have brought, and what its memory holds of it now.
         memory: Vec<(ObjectName, Option<Content>)>,
     },

@@ -83,7 +83,7 @@ impl Story {
                     if let Ok(Outcome::Registered { incarnation }) = answer {
                         self.rig.clients.insert(register.owner, (incarnation, 1));
                     }
-                    self.note("Register", &answer);
+                    self.note("Register.", &answer);
                 }
                 (Some(Request::Command(op, _)), Reply::Command(answer)) => self.answer(op, answer),
                 (Some(Request::List(commands)), Reply::List(answers)) => {
@@ -93,7 +93,7 @@ impl Story {
                         }
                     }
                 }
-                (Some(Request::List(_)), Reply::Command(answer)) => self.note("List", &answer),
+                (Some(Request::List(_)), Reply::Command(answer)) => self.note("List.", &answer),
                 _ => {}
             }
         }
@@ -109,7 +109,7 @@ impl Story {
     fn note(&mut self, what: &str, answer: &Result<Outcome, Rejection>) {
         let text = match answer {
             Ok(outcome) => format!("{outcome:?}"),
-            Err(refusal) => format!("{refusal:?}"),
+            Err(refusal) => format!("!{refusal:?}"),
         };
         let name = text.split([' ', '(']).next().unwrap_or_default();
         self.answers.insert(format!("{what}{name}"));
@@ -117,70 +117,22 @@ impl Story {
 }
 
 /// Every kind of answer that random stories must reach: else they would prove little.
-const REACHED: [&str; 57] = [
-    "AlreadyPublished",
-    "AttemptFailed",
-    "Collected",
-    "Collecting",
-    "Configured",
-    "Deleted",
-    "Doubted",
-    "Dropped",
-    "EndpointQuarantined",
-    "Fenced",
-    "ForeignPin",
-    "Forgotten",
-    "GenesisOperator",
-    "InFlight",
-    "LimitExceeded",
-    "Lost",
-    "ListLimitExceeded",
-    "ListMalformed",
-    "Malformed",
-    "ManifestMismatch",
-    "NotCollecting",
-    "NotComplete",
-    "NotFinal",
-    "NotHolder",
-    "NotOperator",
-    "OpConflict",
-    "OwnerHasPins",
-    "PinEnded",
-    "Pinned",
-    "Prepared",
-    "Published",
-    "ReceiptForgotten",
-    "RegisterFenced",
-    "RegisterLimitExceeded",
-    "RegisterMalformed",
-    "RegisterPolicyMismatch",
-    "RegisterRegistered",
-    "RegisterRoleMismatch",
-    "RegisterStaleIncarnation",
-    "RegisterUnknownVersion",
-    "RegisterWrongEpoch",
-    "Released",
-    "Retired",
-    "Settled",
-    "ShardNotClaimed",
-    "ShardTaken",
-    "StaleIncarnation",
-    "TurnExpired",
-    "UnknownCheckpoint",
-    "UnknownIncarnation",
-    "UnknownObject",
-    "UnknownOwner",
-    "UnknownPin",
-    "WrongEpoch",
-    "Published",
-    "Lost",
-    "Dropped",
-];
+const REACHED: &str = "AlreadyPublished Collected Configured Deleted Doubted Dropped Fenced \
+    Forgotten Lost Pinned Prepared Published Released Retired Settled Register.Registered \
+    !AttemptFailed !Collecting !Dropped !EndpointQuarantined !Fenced !ForeignPin \
+    !GenesisOperator !InFlight !LimitExceeded !Lost !Malformed !ManifestMismatch !NotCollecting \
+    !NotComplete !NotFinal !NotHolder !NotOperator !OpConflict !OwnerHasPins !PinEnded \
+    !ReceiptForgotten !ShardNotClaimed !ShardTaken !StaleIncarnation !TurnExpired \
+    !UnknownCheckpoint !UnknownIncarnation !UnknownObject !UnknownOwner !UnknownPin !WrongEpoch \
+    List.!LimitExceeded List.!Malformed Register.!Fenced Register.!LimitExceeded \
+    Register.!Malformed Register.!PolicyMismatch Register.!RoleMismatch \
+    Register.!StaleIncarnation Register.!UnknownVersion Register.!WrongEpoch";
 
-/// The spec and the engine agree on every reply, record and follow-up of random stories.
+/// The spec and the engine agree on every reply, record and follow-up of random stories; `STORIES`
+/// asks for more of them.
 #[test]
 fn the_spec_and_the_engine_agree() {
-    let stories: u64 = std::env::var("STORIES").map_or(60, |n| n.parse().expect("a number"));
+    let stories: u64 = std::env::var("STORIES").map_or(50, |n| n.parse().expect("a number"));
     let mut reached = BTreeSet::new();
     let mut inputs = 0;
     for seed in 0..stories {
@@ -201,6 +153,7 @@ fn the_spec_and_the_engine_agree() {
         inputs += story.inputs;
         reached.append(&mut story.answers);
     }
-    let missing: Vec<_> = REACHED.iter().filter(|name| !reached.contains(**name)).collect();
+    let missing: Vec<_> =
+        REACHED.split_whitespace().filter(|name| !reached.contains(*name)).collect();
     assert!(missing.is_empty(), "{inputs} inputs never reached {missing:?}");
 }

@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::{Value, json};
@@ -141,6 +141,75 @@ fn from_the_table(path: &str, manifest: &str) -> Vec<String> {
     faults
 }
 
+/// The two lines that may name the deliberate bugs: the lint's, and the one of the alias.
+const MUTANT_LINES: [(&str, &str); 2] = [
+    ("Cargo.toml", r#"unexpected_cfgs = { level = "warn", check-cfg = ["cfg(pinfold_mutants)"] }"#),
+    (
+        ".cargo/config.toml",
+        r#""--config", "target.'cfg(all())'.rustflags=['--cfg','pinfold_mutants']","#,
+    ),
+];
+
+#[test]
+fn only_the_alias_builds_with_mutants() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let mut paths = Vec::new();
+    collect_build_files(&root, &mut paths);
+    let mut seen = BTreeSet::new();
+    let mut faults = Vec::new();
+    for path in paths {
+        let name = path.strip_prefix(&root).expect("below the root").to_string_lossy();
+        let name = name.replace('\\', "/");
+        faults.extend(mutants(&name, &fs::read_to_string(&path).expect("a readable file")));
+        seen.insert(name);
+    }
+    for known in ["Cargo.toml", "core/Cargo.toml", ".cargo/config.toml", "ci.sh", ".ci/run"] {
+        assert!(seen.contains(known), "the walk missed {known}");
+    }
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
+/// Everything below a folder that says how something is built, without what was built.
+fn collect_build_files(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).expect("a readable folder") {
+        let path = entry.expect("an entry").path();
+        let name = path.file_name().expect("a name").to_string_lossy();
+        let hidden = name.starts_with('.') && ![".ci", ".cargo"].contains(&&*name);
+        let built = name == "target" || path.join("CACHEDIR.TAG").exists();
+        if path.is_dir() && !path.is_symlink() && !hidden && !built {
+            collect_build_files(&path, found);
+        } else if ["Cargo.toml", "config.toml", "config", "build.rs", "ci.sh", "run"]
+            .contains(&&*name)
+            && path.is_file()
+        {
+            found.push(path);
+        }
+    }
+}
+
+/// No build but that of the alias `sabotage` has the deliberate bugs: cargo's configuration holds
+/// aliases alone, and nothing else that a build reads names them.
+fn mutants(path: &str, text: &str) -> Vec<String> {
+    let lines = text.lines().map(str::trim).enumerate();
+    let fault = |(line, text): (usize, &str)| format!("{path}:{}: mutants: {text}", line + 1);
+    let is_bad = |text: &str| {
+        let table = path.starts_with(".cargo/") && text.starts_with('[') && text != "[alias]";
+        table || text.contains("pinfold_mutants") && !MUTANT_LINES.contains(&(path, text))
+    };
+    lines.filter(|(_, text)| is_bad(text)).map(fault).collect()
+}
+
+/// A build without them says so and fails, rather than to report that nothing was found.
+#[cfg(not(pinfold_mutants))]
+#[test]
+fn sabotage_needs_its_alias() {
+    let output = Command::new(env!("CARGO_BIN_EXE_sabotage")).arg("--list").output();
+    let output = output.expect("it runs");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("cargo sabotage"));
+    assert!(output.stdout.is_empty());
+}
+
 /// Each rule on a sample that breaks it and on one that does not.
 mod samples {
     use super::*;
@@ -229,6 +298,22 @@ mod samples {
         let mut all = house(&[core(), cli]);
         all["workspace_default_members"] = json!(["id of pinfold", "id of pinfold-core"]);
         assert_eq!(default_members(&all).len(), 1);
+    }
+
+    #[test]
+    fn mutants_anywhere_else_are_seen() {
+        for (path, line) in MUTANT_LINES {
+            assert!(mutants(path, &format!("    {line}\n")).is_empty());
+            assert_eq!(mutants("core/Cargo.toml", line).len(), 1);
+        }
+        let flags = "RUSTFLAGS='--cfg pinfold_mutants' cargo test";
+        assert_eq!(mutants("ci.sh", flags).len(), 1);
+        assert_eq!(
+            mutants("core/build.rs", "println!(\"cargo::rustc-cfg=pinfold_mutants\");").len(),
+            1
+        );
+        assert!(mutants(".cargo/config.toml", "[alias]\nx = \"check\"\n").is_empty());
+        assert_eq!(mutants(".cargo/config.toml", "[build]\nrustflags = []\n").len(), 1);
     }
 
     #[test]

@@ -45,16 +45,20 @@ impl Oracle {
             }
             (What::Command(piece), Reply::Command(answer)) => self.judge_answer(piece, answer),
             (What::List(pieces), Reply::List(answers)) if pieces.len() == answers.len() => {
-                let answered = pieces.iter().zip(answers);
-                let mut answered = answered.filter_map(|(it, answer)| Some((it, answer.as_ref()?)));
-                answered.try_for_each(|(piece, answer)| self.judge_answer(piece, answer))
+                let mut stopped = false;
+                for (piece, answer) in pieces.iter().zip(answers) {
+                    demand(answer.is_none() == stopped, Invariant::I14, || {
+                        format!("a list did not stop at its first refusal, but at {}", piece.op)
+                    })?;
+                    let Some(answer) = answer else { continue };
+                    stopped = answer.is_err();
+                    self.judge_answer(piece, answer)?;
+                }
+                Ok(())
             }
             (What::List(_), Reply::Command(Err(_))) | (What::Job, Reply::Job(_)) => Ok(()),
             (What::Gauges { since }, Reply::Gauges(gauges)) => {
-                let shown = (gauges.turns, gauges.pins);
-                demand(since.contains(&shown), Invariant::I10, || {
-                    format!("gauges show {} turns and {} pins, never durable", shown.0, shown.1)
-                })
+                judge_counts(since, (gauges.turns, gauges.pins))
             }
             (What::Blockers { checkpoint, at_first, since }, Reply::Blockers(blockers)) => {
                 self.judge_blockers(*checkpoint, [at_first, since], blockers.as_ref())
@@ -180,6 +184,20 @@ fn leaves_no_record(answer: &Answer) -> bool {
             | Rejection::OpConflict
             | Rejection::ReceiptForgotten
     )
+}
+
+/// Gauges count what was live in one of the durable situations since they were asked for.
+fn judge_counts(since: &[(u64, u64)], shown: (u64, u64)) -> Judged {
+    let promise = if since.iter().all(|(_, pins)| shown.1 < *pins) {
+        Invariant::I8
+    } else if since.iter().all(|(turns, _)| shown.0 < *turns) {
+        Invariant::I6
+    } else {
+        Invariant::I10
+    };
+    demand(since.contains(&shown), promise, || {
+        format!("gauges show {} turns and {} pins, not one of {since:?}", shown.0, shown.1)
+    })
 }
 
 /// A pinned checkpoint's digest is the one with which it was minted.

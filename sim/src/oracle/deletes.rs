@@ -63,18 +63,12 @@ impl Oracle {
 
     /// Neither a turn nor a pin nor a move needs a checkpoint any more.
     fn judge_unheld(&self, id: CheckpointId) -> Judged {
-        match self.facts.holder_of(id) {
-            None => {}
-            Some(Hold::Turn(turn)) => {
-                return broken(Invariant::I1, format!("{id} is deleted, and turn {turn} keeps it"));
-            }
-            Some(Hold::Unscoped) => {
-                let what = format!("{id} is deleted, and its unscoped mark keeps it");
-                return broken(Invariant::I1, what);
-            }
-            Some(Hold::Pin(pin)) => {
-                return broken(Invariant::I2, format!("{id} is deleted, and pin {pin} holds it"));
-            }
+        if let Some(hold) = self.facts.holder_of(id) {
+            let promise = match hold {
+                Hold::Turn(_) | Hold::Unscoped => Invariant::I1,
+                Hold::Pin(_) => Invariant::I2,
+            };
+            return broken(promise, format!("{id} is deleted, and {hold} keeps it"));
         }
         let moving = self.moves.under_way.iter().find(|moving| {
             matches!(moving.key, StoreKey::Private(of, _) if of == id)

@@ -5,6 +5,7 @@
 //! on final evidence (I8).
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
 use pinfold_core::catalog::{Change, FollowUp, Prepare, Role, Shape};
 use pinfold_core::id::{
@@ -104,6 +105,16 @@ pub(super) enum Hold {
     Pin(PinId),
 }
 
+impl fmt::Display for Hold {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Turn(turn) => write!(f, "turn {turn}"),
+            Self::Unscoped => f.write_str("its unscoped mark"),
+            Self::Pin(pin) => write!(f, "pin {pin}"),
+        }
+    }
+}
+
 /// What is durable. See the [module](self).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Facts {
@@ -155,10 +166,17 @@ impl Facts {
         role: Role,
         start: StartId,
         incarnation: Incarnation,
-    ) {
+    ) -> Judged {
+        let known = self.owners.get(&owner).map(|row| row.current);
+        demand(known.is_none_or(|current| current < incarnation), Invariant::I12, || {
+            format!(
+                "owner {owner} is registered as incarnation {incarnation}, which is no newer one"
+            )
+        })?;
         let fenced = self.owners.remove(&owner).map(|row| row.fenced).unwrap_or_default();
         let row = Owner { role, start, current: incarnation, highest: 0, fenced };
         self.owners.insert(owner, row);
+        Ok(())
     }
 
     /// Follows what a decided command changed.
@@ -171,7 +189,7 @@ impl Facts {
             Change::Prepared { prepare, generation } => self.minted(op, prepare, *generation),
             Change::Joined { checkpoint, shards } => self.claim(op, *checkpoint, shards),
             Change::AlreadyPublished { checkpoint } => {
-                self.pin(PinId { op, place: 0 }, *checkpoint)
+                self.pin(PinId { op, place: 0 }, *checkpoint);
             }
             Change::Pinned { checkpoints } => {
                 for (checkpoint, place) in checkpoints.iter().zip(0..) {

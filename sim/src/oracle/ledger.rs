@@ -100,11 +100,6 @@ impl Ledger {
         on_it.map(|turn| turn.key)
     }
 
-    /// A turn that keeps a checkpoint, if there is one.
-    pub(super) fn retains(&self, checkpoint: CheckpointId) -> Option<TurnKey> {
-        self.turns_on(checkpoint).find(|turn| !self.forgotten.contains(&turn.conversation))
-    }
-
     /// Publishes a turn on a checkpoint; it leaves the lost ones of the same position.
     pub(super) fn publish(
         &mut self,

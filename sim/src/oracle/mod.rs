@@ -66,7 +66,7 @@ impl Oracle {
         match seen {
             Seen::Submitted { ticket, input } => self.submitted(*ticket, input),
             Seen::Idled | Seen::Recovered | Seen::OwnerDied { .. } => {}
-            Seen::Synced { events } => return events.iter().try_for_each(|it| self.synced(it)),
+            Seen::Synced { events } => return self.synced(events),
             Seen::Replied { ticket, reply } => return self.replied(*ticket, reply),
             Seen::HandedOut { effect } => return self.handed_out(effect),
             Seen::SyncFailed => self.failed = true,
@@ -130,15 +130,22 @@ impl Oracle {
         Ok(())
     }
 
-    /// Follows one durable record.
-    fn synced(&mut self, event: &Event) -> Judged {
+    /// Follows durable records.
+    fn synced(&mut self, events: &[Event]) -> Judged {
+        events.iter().try_for_each(|event| self.follow(event))?;
+        if events.contains(&Event::Recovered) {
+            // All that the disk held before is told: nothing of it can still show up.
+            self.desk.bury();
+        }
+        Ok(())
+    }
+
+    fn follow(&mut self, event: &Event) -> Judged {
         match event {
-            Event::Genesis(_) => {}
-            // What the disk held before is told: nothing of the life before can still show up.
-            Event::Recovered => self.desk.bury(),
+            Event::Genesis(_) | Event::Recovered => {}
             Event::Registered { owner, role, start, incarnation } => {
                 self.desk.registered(*owner, *start, *incarnation)?;
-                self.facts.registered(*owner, *role, *start, *incarnation);
+                self.facts.registered(*owner, *role, *start, *incarnation)?;
             }
             Event::Decided { op, fingerprint: _, change } => self.decided(*op, change)?,
             Event::FollowedUp(follow_up) => self.facts.followed_up(follow_up)?,

@@ -23,7 +23,7 @@ impl Oracle {
         let shown = || blockers.iter().filter_map(hold);
         for hold in shown() {
             if !since.contains(&hold) {
-                let what = format!("{id} is shown as held by {hold:?}, which no record says");
+                let what = format!("{id} is shown as held by {hold}, which no record says");
                 return broken(self.wrongly_shown(hold), what);
             }
         }
@@ -34,7 +34,7 @@ impl Oracle {
                 Hold::Pin(_) => Invariant::I8,
             };
             demand(shown().any(|it| it == *hold), promise, || {
-                format!("{id} is held by {hold:?}, and that is not shown")
+                format!("{id} is held by {hold}, and that is not shown")
             })?;
         }
         Ok(())

@@ -192,6 +192,11 @@ impl Names {
         self.pin_names.insert(pin, name.to_string());
     }
 
+    /// Gives an endpoint that is no name's a name.
+    pub fn bind_endpoint(&mut self, name: &str, endpoint: EndpointId) {
+        self.endpoints.insert(endpoint, name.to_string());
+    }
+
     /// Gives a manifest digest that is no name's a name.
     pub fn bind_digest(&mut self, name: &str, digest: ManifestDigest) {
         self.digests.insert(digest, name.to_string());

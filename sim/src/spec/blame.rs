@@ -2,7 +2,7 @@
 //!
 //! It only names: that something differs was found before.
 
-use pinfold_core::catalog::{Blocker, Blockers, Change, Command};
+use pinfold_core::catalog::{Blocker, Blockers, Change, Command, Event};
 use pinfold_core::engine::{Reply, Request};
 use pinfold_core::id::CheckpointId;
 use pinfold_core::invariant::Invariant;
@@ -49,6 +49,52 @@ fn answer(command: &Command, expected: &Answer, came: &Answer, decided: bool) ->
         (Ok(expected), Ok(came)) => outcome(expected, came),
         (expected, came) => refusal(command, expected.as_ref().err(), came.as_ref().err()),
     }
+}
+
+/// For an input that had to be decided, and whose record is not the next one.
+pub(super) fn undecided(
+    request: &Request,
+    came: Option<&Reply>,
+    next: Option<&Event>,
+) -> Invariant {
+    let refused = match (request, came) {
+        (Request::Command(_, command), Some(Reply::Command(Err(refused)))) => {
+            Some((command, refused))
+        }
+        (Request::List(commands), Some(Reply::List(answers))) => {
+            let mut answers = commands.iter().zip(answers);
+            answers.find_map(|((_, command), answer)| match answer {
+                Some(Err(refused)) => Some((command, refused)),
+                Some(Ok(_)) | None => None,
+            })
+        }
+        (Request::Register(_), Some(Reply::Command(Err(_)))) => return Invariant::I12,
+        (Request::Register(_) | Request::Command(..) | Request::List(_) | Request::Query(_), _) => {
+            None
+        }
+    };
+    match refused {
+        Some((command, refused)) if needs_no_record(refused) => {
+            refusal(command, None, Some(refused))
+        }
+        Some(_) | None if next.is_none() => Invariant::I10,
+        Some(_) | None => Invariant::I14,
+    }
+}
+
+/// Refusals in front of a command's ids, which leave no trace.
+fn needs_no_record(refused: &Rejection) -> bool {
+    matches!(
+        refused,
+        Rejection::Malformed(_)
+            | Rejection::WrongEpoch
+            | Rejection::UnknownOwner
+            | Rejection::OpConflict
+            | Rejection::ReceiptForgotten
+            | Rejection::Fenced
+            | Rejection::StaleIncarnation { .. }
+            | Rejection::UnknownIncarnation
+    )
 }
 
 /// For the record of a decided command.

@@ -32,7 +32,9 @@ enum Life {
     Gone,
 }
 
-/// The naive spec in lock-step with an engine. See the [module](self).
+/// The naive spec in lock-step with an engine.
+///
+/// Tell it everything that is seen, in order; what survives a crash, before the crash.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lockstep {
     spec: Spec,
@@ -103,7 +105,9 @@ impl Lockstep {
             Seen::Synced { events } => self.synced(events),
             Seen::Replied { ticket, reply } => self.replied(*ticket, reply),
             Seen::HandedOut { effect } => {
-                self.handed_out.push_back(effect.clone());
+                if self.life == Life::Up {
+                    self.handed_out.push_back(effect.clone());
+                }
                 Ok(())
             }
             Seen::Crashed => self.crashed(),
@@ -199,10 +203,8 @@ impl Lockstep {
                 }
                 Action::Took(input) => {
                     let expected = self.take(&input)?;
-                    let answer = self.durable_answer(&input, &expected)?;
-                    if is_last {
-                        compare(&input, answer, reply, expected.records > 0)?;
-                    }
+                    let came = is_last.then_some(reply);
+                    self.compare(&input, &expected, came)?;
                     self.follow_up()?;
                 }
             }
@@ -236,20 +238,31 @@ impl Lockstep {
         Ok(expected)
     }
 
-    /// What must be answered, once it or anything behind it has left.
-    fn durable_answer<'a>(
+    /// An answer that left against the spec's; of an input before it, only that it has records.
+    fn compare(
         &self,
         input: &Input,
-        expected: &'a Expected,
-    ) -> Result<&'a Reply, Violation> {
+        expected: &Expected,
+        came: Option<&Reply>,
+    ) -> Result<(), Violation> {
+        let request = &input.request;
         if let Some(effect) = self.handed_out.front() {
-            let what = format!("{:?}: nothing asked for {effect:?}", input.request);
+            let what = format!("{request:?}: nothing asked for {effect:?}");
             return Err(broken(Invariant::I3, what));
         }
-        expected.reply.as_ref().ok_or_else(|| {
-            let what = format!("{:?}: a reply left before its record was durable", input.request);
-            broken(Invariant::I10, what)
-        })
+        let Some(reply) = &expected.reply else {
+            let next = self.records.front();
+            let invariant = blame::undecided(request, came, next);
+            let what = format!("{request:?}: expected its record, came {came:?} and {next:?}");
+            return Err(broken(invariant, what));
+        };
+        match came {
+            Some(came) if came != reply => {
+                let invariant = blame::reply(request, reply, came, expected.records > 0);
+                Err(broken(invariant, format!("{request:?}: expected {reply:?}, came {came:?}")))
+            }
+            Some(_) | None => Ok(()),
+        }
     }
 
     /// The follow-up beside an action: done if any waits, and no other way.
@@ -292,34 +305,30 @@ impl Lockstep {
         while !self.records.is_empty() {
             self.take_owed()?;
             match self.pending.pop_front() {
-                None if self.records.is_empty() => {}
-                None => return self.at_rest(),
+                None => return self.forget_what_never_was(),
                 Some(Action::Idled) => self.follow_up()?,
                 Some(Action::Took(input)) => {
                     if self.take(&input)?.reply.is_none() {
-                        break;
+                        // The last list may be there in part, and nothing stands behind it.
+                        return self.forget_what_never_was();
                     }
                     self.follow_up()?;
                 }
             }
+        }
+        self.forget_what_never_was()
+    }
+
+    fn forget_what_never_was(&mut self) -> Result<(), Violation> {
+        if let Some(record) = self.records.front() {
+            return Err(broken(Invariant::I14, format!("nothing asked for {record:?}")));
         }
         if let Some(effect) = self.handed_out.front() {
             let what = format!("{effect:?} left before its record was durable");
             return Err(broken(Invariant::I10, what));
         }
         self.pending.clear();
-        self.records.clear();
         self.owes_follow_up = false;
         Ok(())
     }
-}
-
-/// The engine's answer against the spec's; whether it was decided now tells what a repetition is.
-fn compare(input: &Input, expected: &Reply, came: &Reply, decided: bool) -> Result<(), Violation> {
-    if expected == came {
-        return Ok(());
-    }
-    let request = &input.request;
-    let invariant = blame::reply(request, expected, came, decided);
-    Err(broken(invariant, format!("{request:?}: expected {expected:?}, came {came:?}")))
 }

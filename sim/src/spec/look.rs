@@ -41,6 +41,7 @@ impl Spec {
     }
 
     fn gauges(&self) -> Gauges {
+        let unheld = self.checkpoints.iter().filter(|there| !self.is_held(there));
         Gauges {
             owners: self.owners.len() as u64,
             pins: self.pins.len() as u64,
@@ -54,13 +55,8 @@ impl Spec {
             turns: self.turns.len() as u64,
             conversations: self.conversations.len() as u64,
             expired_turns: self.expired_records(),
-            collectable: self.sum_of_idle(),
+            collectable: unheld.count() as u64,
         }
-    }
-
-    /// How many checkpoints nothing holds.
-    fn sum_of_idle(&self) -> u64 {
-        self.checkpoints.iter().filter(|there| !self.is_held(there)).count() as u64
     }
 
     /// Everything that keeps a checkpoint, in the order of the protocol.

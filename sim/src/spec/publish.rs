@@ -89,7 +89,7 @@ impl Spec {
         oldest.filter(|_| over(policy.job_bytes, None))
     }
 
-    /// Lets a turn refer to a checkpoint, and says whether its conversation is over a bound now.
+    /// Lets a turn refer to a checkpoint; what its conversation holds beyond a bound is due.
     pub(super) fn publish(&mut self, id: CheckpointId, key: TurnKey, expired: Option<TurnKey>) {
         self.conversation_mut(key.conversation);
         let lost: Vec<_> = self.turn(key).map_or(Vec::new(), |turn| {

@@ -76,7 +76,13 @@ impl Spec {
         let Register { owner, role, start, .. } = *register;
         let incarnation = Incarnation(self.incarnation.0 + 1);
         let expected = Event::Registered { owner, role, start, incarnation };
-        let record = records.next()?;
+        let is_its = |event: &Event| match event {
+            Event::Registered { owner: of, start: by, .. } => (*of, *by) == (owner, start),
+            Event::Genesis(_) | Event::Recovered | Event::Decided { .. } | Event::FollowedUp(_) => {
+                false
+            }
+        };
+        let record = records.next(is_its)?;
         if *record != expected {
             let what = format!("{register:?}: expected {expected:?}, recorded {record:?}");
             return Err(Stop::Broken(broken(Invariant::I12, what)));

@@ -301,6 +301,21 @@ pub enum Choice {
     Look(Generation),
 }
 
+/// The name of a transfer's move or check, by its number there, from 1.
+#[must_use]
+pub fn move_id(job: JobId, number: u16) -> MoveId {
+    let JobId { process, number: transfer } = job;
+    MoveId(u64::from(process) << 32 | u64::from(transfer) << 16 | u64::from(number))
+}
+
+/// The transfer and the number that a move's name stands for.
+#[must_use]
+pub fn parts_of(id: MoveId) -> (JobId, u16) {
+    let low = |shift: u32| u16::try_from(id.0 >> shift & 0xffff).unwrap_or(0);
+    let process = u8::try_from(id.0 >> 32 & 0xff).unwrap_or(0);
+    (JobId { process, number: low(16) }, low(0))
+}
+
 impl fmt::Display for JobId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}.{}", self.process, self.number)

@@ -14,7 +14,7 @@ use pinfold_core::transfer::{
 };
 
 use super::World;
-use super::choice::{Choice, JobId, Publishes};
+use super::choice::{Choice, JobId, Publishes, move_id};
 use crate::seen::{MoveId, Seen, Way};
 use crate::store::{Check, Content, Move, StoreKey};
 
@@ -284,7 +284,7 @@ impl World {
 
     fn next_move(job: &mut Job) -> MoveId {
         job.begun += 1;
-        MoveId { job: job.id, number: job.begun }
+        move_id(job.id, job.begun)
     }
 
     fn begin_move(
@@ -339,7 +339,8 @@ impl World {
         memory.extend(manifest.shared_objects().map(|it| ObjectName::Shared(it.name)));
         let held = |object: ObjectName| (object, job.memory.get(&object).copied());
         let memory = memory.into_iter().map(held).collect();
-        seen.push(Seen::Adopted { pin, checkpoint, memory });
+        let digest = Some(manifest.digest());
+        seen.push(Seen::Adopted { pin, checkpoint, digest, memory });
     }
 
     /// Gives away the memory that a transfer is done with.
@@ -362,5 +363,5 @@ impl World {
 }
 
 fn attempt_id(attempt: u16) -> AttemptId {
-    Id::from_u128(u128::from(attempt))
+    Id::of_name(&format!("A{attempt}"))
 }

@@ -10,6 +10,7 @@ pub mod choice;
 pub mod coordinator;
 pub mod job;
 mod kind;
+mod nearest;
 pub mod network;
 mod offers;
 pub mod process;
@@ -18,6 +19,7 @@ pub mod setup;
 mod shape;
 mod storing;
 
+use core::hash::{Hash, Hasher};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -80,6 +82,29 @@ pub struct World {
     works: u16,
     /// How the transfers ended that came to their end in the last step.
     pub ended: Vec<Ended>,
+}
+
+impl World {
+    /// Everything that can make a difference. The library is a function of the setup.
+    fn situation(&self) -> impl Hash + Eq + '_ {
+        let outside = (&self.setup, &self.coordinator, &self.processes, &self.store, &self.lives);
+        let network = (&self.requests, &self.arrived, &self.answers, &self.waiting);
+        (outside, network, self.tickets, (self.attempts, self.started, self.works))
+    }
+}
+
+impl PartialEq for World {
+    fn eq(&self, other: &Self) -> bool {
+        self.situation() == other.situation()
+    }
+}
+
+impl Eq for World {}
+
+impl Hash for World {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.situation().hash(state);
+    }
 }
 
 /// The turn of a conversation, by their numbers.

@@ -77,7 +77,7 @@ pub(crate) fn limits(chance: &mut Chance) -> Limits {
         answers: 2 + chance.below(2),
         turns: 4,
         conversations: 3 + chance.below(2),
-        expired_turns: 10 + chance.below(60),
+        expired_turns: 4 + chance.below(24),
         commands_per_list: 4,
         unanswered: W,
     }
@@ -89,6 +89,7 @@ pub(crate) struct Heard {
     pub(crate) pins: Vec<PinId>,
     pub(crate) checkpoints: Vec<CheckpointId>,
     sent: Vec<(OpId, Command)>,
+    registered: Vec<Register>,
 }
 
 impl Heard {
@@ -130,6 +131,7 @@ impl Chooser<'_> {
                 let count = self.chance.below(6);
                 Request::List((0..count).map(|_| self.operation()).collect())
             }
+            10..14 => self.save(),
             _ => {
                 let (op, command) = self.operation();
                 Request::Command(op, command)
@@ -137,7 +139,41 @@ impl Chooser<'_> {
         }
     }
 
+    /// A whole save as an honest worker would do it, in one list; its turn follows its position.
+    fn save(&mut self) -> Request {
+        let owner = 2 + u128::from(self.chance.below(2));
+        let prepare = self.prepare();
+        let turn = TurnKey {
+            conversation: ConversationId::from_u128(1),
+            turn: TurnId::from_bytes(*prepare.endpoint.as_bytes()),
+        };
+        let first = self.rig.next_op(owner);
+        let pin = PinId { op: first, place: 0 };
+        let success = Evidence::QuiescedSuccess;
+        let last = match self.chance.below(4) {
+            0 => Command::Release { pin },
+            1 => {
+                let checkpoint = self.heard.checkpoints.last().copied();
+                let checkpoint = checkpoint.unwrap_or_default();
+                Command::Lost { checkpoint, object: LostObject::Shared(0), why: Loss::Absent }
+            }
+            _ => Command::Collect { limit: 5 },
+        };
+        Request::List(vec![
+            (first, Command::Prepare(prepare)),
+            (self.rig.next_op(owner), Command::Settle { pin, shard: None, evidence: success }),
+            (self.rig.next_op(owner), Command::Publish { pin, turn: Some(turn) }),
+            (self.rig.next_op(owner), last),
+        ])
+    }
+
+    /// A new registration, or one that was sent before.
     fn registration(&mut self) -> Request {
+        if self.chance.once_in(5)
+            && let Some(register) = self.chance.late(&self.heard.registered)
+        {
+            return Request::Register(register);
+        }
         let owner = 1 + self.chance.below(6);
         let is_operator = matches!(owner, 1 | 4) != self.chance.once_in(12);
         let role = if is_operator { Role::Operator } else { Role::Worker };
@@ -159,7 +195,9 @@ impl Chooser<'_> {
             1 => Some(self.rig.engine.catalog().job().policy),
             _ => None,
         };
-        Request::Register(Register { owner, after, start, version, expected_policy, ..register })
+        let register = Register { owner, after, start, version, expected_policy, ..register };
+        self.heard.registered.push(register);
+        Request::Register(register)
     }
 
     /// A new operation, or one that was sent before, as it was or not.
@@ -204,8 +242,8 @@ impl Chooser<'_> {
             18..26 => self.publish(),
             26..30 => self.pin().map(|pin| Command::Release { pin }),
             30..34 => Some(self.load()),
-            34..36 => self.lost(),
-            36..38 => {
+            34..37 => self.lost(),
+            37..38 => {
                 let doubtful = self.chance.once_in(2);
                 self.pin().map(|pin| Command::Doubt { pin, doubtful })
             }
@@ -250,7 +288,7 @@ impl Chooser<'_> {
 
     fn conversation(&mut self) -> ConversationId {
         let zero = self.chance.once_in(40);
-        ConversationId::from_u128(if zero { 0 } else { 1 + u128::from(self.chance.below(5)) })
+        ConversationId::from_u128(if zero { 0 } else { 1 + u128::from(self.chance.below(4)) })
     }
 
     fn prepare(&mut self) -> Prepare {
@@ -311,9 +349,11 @@ impl Chooser<'_> {
     }
 
     fn publish(&mut self) -> Option<Command> {
+        let turn = if self.chance.once_in(3) { 24 } else { 4 };
+        let turn = self.chance.below(turn);
         let key = TurnKey {
             conversation: self.conversation(),
-            turn: TurnId::from_u128(u128::from(self.chance.below(12))),
+            turn: TurnId::from_u128(u128::from(turn)),
         };
         let turn = (!self.chance.once_in(10)).then_some(key);
         Some(Command::Publish { pin: self.pin()?, turn })

@@ -178,3 +178,12 @@ impl Rig {
         self.ask(Request::Query(query))
     }
 }
+
+/// The ticket that was answered last.
+pub(crate) fn last_ticket(seen: &[Seen]) -> Ticket {
+    let replied = |seen: &Seen| match seen {
+        Seen::Replied { ticket, .. } => Some(*ticket),
+        _ => None,
+    };
+    seen.iter().rev().find_map(replied).expect("a reply")
+}

@@ -4,6 +4,8 @@ use super::{Claim, Claimant, Holds, Pin, Stage, Table, pin_hash};
 use crate::catalog::index::Index;
 use crate::catalog::list::{self, Links};
 use crate::catalog::slab::{NONE, Slot};
+#[cfg(pinfold_mutants)]
+use crate::id::ManifestDigest;
 use crate::id::{OpId, PinId, ShardIndex};
 #[cfg(pinfold_mutants)]
 use crate::mutant::{Mutant, is_armed};
@@ -175,6 +177,10 @@ impl Table {
             *stage = Stage::Whole;
             // The claims stay with the save pins; the link is the references' from here on.
             self.checkpoints[checkpoint].link = NONE;
+            #[cfg(pinfold_mutants)]
+            if is_armed(Mutant::WholeChangesDigest) {
+                self.checkpoints[checkpoint].digest = ManifestDigest::default();
+            }
         } else if evidence.is_final() && evidence != Evidence::QuiescedSuccess {
             *stage = Stage::Failed;
         }

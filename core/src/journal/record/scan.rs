@@ -175,7 +175,7 @@ pub fn scan<'a>(epoch: &Epoch, first_sequence: u64, bytes: &'a [u8]) -> Result<S
     Ok(Scan { good, last_frame_at, next_sequence, end })
 }
 
-/// Takes the good frame that begins at `last` for a part of the torn tail behind it; never the first.
+/// Takes the good frame that begins at `last`, which is not the first, for a part of the torn tail.
 #[cfg(pinfold_mutants)]
 fn without_the_last(bytes: &[u8], last: u64, why: BadFrame) -> Scan<'_> {
     let (good, tail) = bytes.split_at(usize::try_from(last).unwrap_or(bytes.len()));

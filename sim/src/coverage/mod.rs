@@ -2,8 +2,8 @@
 //!
 //! It looks at every step, and protects whoever reads "no violation" against a simulator that never
 //! did the thing: a cell that must not be empty and is, is a [`Hole`]. It judges nothing and
-//! changes nothing of a run. One [`Coverage`] looks at one run; those of many runs are
-//! [merged](Coverage::merge).
+//! changes nothing of a run. One [`Coverage`] looks at one run, up to its recovery; those of many
+//! runs are [merged](Coverage::merge).
 
 pub mod effect;
 mod names;

@@ -2,8 +2,8 @@
 //!
 //! It looks at every step, and protects whoever reads "no violation" against a simulator that never
 //! did the thing: a cell that must not be empty and is, is a [`Hole`]. It judges nothing and
-//! changes nothing of a run. One [`Coverage`] looks at one run; those of many runs are
-//! [merged](Coverage::merge).
+//! changes nothing of a run. One [`Coverage`] looks at one run, up to its recovery; those of many
+//! runs are [merged](Coverage::merge).
 
 pub mod effect;
 mod names;
@@ -40,7 +40,7 @@ pub enum Cell {
     Answer(&'static str, &'static str),
     /// It was told why a checkpoint is still here.
     Blocker(&'static str),
-    /// An audit said of a key what it is.
+    /// An audit found such keys.
     Verdict(&'static str),
     /// A follow-up became durable.
     FollowUp(&'static str),

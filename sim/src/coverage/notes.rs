@@ -329,7 +329,9 @@ impl Notes {
                 if verdicts.contains(&Verdict::Stray) {
                     count(Cell::Effect(Kind::Audit));
                 }
-                verdicts.iter().for_each(|it| count(Cell::Verdict(names::verdict(*it))));
+                let is_found = |name: &&str| verdicts.iter().any(|it| names::verdict(*it) == *name);
+                let found = names::VERDICTS.into_iter().filter(is_found);
+                found.for_each(|name| count(Cell::Verdict(name)));
             }
             (Reply::Poisoned, _) => count(Cell::Answer(ANY, names::POISONED)),
             (

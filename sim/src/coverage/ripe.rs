@@ -83,7 +83,8 @@ pub(super) fn is_ripe(world: &World, choice: Choice, compacted: u64) -> bool {
         }
         Choice::Put(id, _) => job(world, parts_of(id).0).is_some(),
         Choice::Get(id, end) => {
-            job(world, parts_of(id).0).is_some() && (end == GetEnd::AnsweredUnretired || is_there())
+            let lives = job(world, parts_of(id).0).is_some();
+            lives && (end == GetEnd::AnsweredUnretired || is_there())
         }
         Choice::Delete(_, DeleteEnd::Probed) => !is_there(),
         Choice::Delete(..) | Choice::LandDelete(..) | Choice::Sweep(..) => is_there(),

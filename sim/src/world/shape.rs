@@ -119,3 +119,49 @@ fn shape_job(job: &Job, digest: &mut Digest) {
     }
     digest.take(&few(job.transfer.in_flight().into()));
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::world::choice::{About, Choice};
+    use crate::world::setup::Setup;
+
+    fn shape(world: &World) -> u64 {
+        let mut digest = Digest::default();
+        world.shape(&mut digest);
+        digest.value()
+    }
+
+    /// What only grows doesn't show: how often something was sent, or synced, or lived through.
+    /// What is under way does.
+    #[test]
+    fn only_what_grows_is_left_out() {
+        let mut world = World::new(Arc::new(Setup::default())).unwrap();
+        let mut step = |choice| {
+            assert!(world.step(choice, &mut Vec::new()).unwrap(), "{choice:?}");
+            shape(&world)
+        };
+        let about = About::Register { process: 0, life: 1 };
+        let sent = step(Choice::Register(0));
+        let lost = step(Choice::Lose(about));
+        assert_ne!(sent, lost);
+        assert_eq!(step(Choice::Register(0)), sent);
+        let decided = step(Choice::Deliver(about));
+        assert!(![sent, lost].contains(&decided));
+        let synced = step(Choice::Sync);
+        let heard = step(Choice::Answer(about));
+        assert!(![sent, lost, decided, synced].contains(&heard));
+        // A second life comes to the same point, once it was told which incarnation it follows.
+        step(Choice::Die(0));
+        let about = About::Register { process: 0, life: 2 };
+        for choice in [Choice::Register(0), Choice::Deliver(about), Choice::Answer(about)] {
+            step(choice);
+        }
+        step(Choice::Register(0));
+        assert_eq!(step(Choice::Deliver(about)), decided);
+        assert_eq!(step(Choice::Sync), synced);
+        assert_eq!(step(Choice::Answer(about)), heard);
+    }
+}

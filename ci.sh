@@ -22,8 +22,8 @@ Usage: ./ci.sh STAGE
   no_std   a static library with its own panic handler links pinfold-core: std cannot sneak in
   test     installs what the tests need, then cargo test --workspace; further arguments go to cargo
   replay   replays the generated trace in a release build, once more under byte budgets with crashes
-           again and again, and looks at what that leaves; and the 12,031 requests of the
-           conversation trace where PINFOLD_TRACES names the folder that holds it
+           again and again, and looks at what that leaves and at its log; and the 12,031 requests
+           of the conversation trace where PINFOLD_TRACES names the folder that holds it
   all      every stage in this order, with timing, up to the first failure
 USAGE
 }
@@ -128,10 +128,11 @@ stage_replay() {
     replay "at least 1"
     local dir
     dir=$(mktemp -d)
-    replay "at least 1" --data "$dir/job" --report "$dir/page.html" \
+    replay "at least 1" --data "$dir/job" --report "$dir/page.html" --log "$dir/job.log" \
         --crash-every 200 --job-bytes 16MiB --conversation-bytes 1MiB
     run test -s "$dir/page.html"
     run cargo run --release --locked -- journal verify "$dir/job"
+    run cargo run --release --locked -- verify-log "$dir/job.log"
     run cargo run --release --locked -- inspect "$dir/job"
     rm -rf "$dir"
     if [[ -n ${PINFOLD_TRACES:-} ]]; then

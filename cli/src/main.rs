@@ -5,6 +5,7 @@ mod journal;
 mod number;
 mod replay;
 mod table;
+mod verify_log;
 mod why;
 
 use std::process::ExitCode;
@@ -26,6 +27,7 @@ enum Verb {
     Inspect(inspect::Arguments),
     Why(why::Arguments),
     Journal(journal::Arguments),
+    VerifyLog(verify_log::Arguments),
 }
 
 const EXIT_CODES: &str = "\
@@ -76,6 +78,7 @@ fn main() -> ExitCode {
         Verb::Inspect(arguments) => inspect::run(&arguments),
         Verb::Why(arguments) => why::run(&arguments),
         Verb::Journal(arguments) => journal::run(&arguments),
+        Verb::VerifyLog(arguments) => verify_log::run(&arguments),
     };
     let (what, code) = match ended {
         Ok(Ending::Held) => return ExitCode::SUCCESS,

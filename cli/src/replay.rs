@@ -78,6 +78,9 @@ pub(crate) struct Arguments {
     /// Write a page with charts: one HTML file that needs nothing else
     #[arg(long, value_name = "FILE.html")]
     report: Option<PathBuf>,
+    /// Write a log of what the coordinator took and answered, for verify-log, into a new file
+    #[arg(long, value_name = "FILE")]
+    log: Option<PathBuf>,
     /// Print one JSON object on standard output, and nothing else
     #[arg(long)]
     json: bool,
@@ -98,6 +101,7 @@ Examples:
   pinfold replay --job-bytes 10MiB          and no more than so many bytes
   pinfold replay --crash-every 100          crash and recover again and again
   pinfold replay --report replay.html       a page with charts, to look at
+  pinfold replay --log job.log              a log, to be judged by pinfold verify-log
   pinfold replay --workers 1 --seed 7       every figure repeats
   pinfold replay --data ./job               keep journal and objects
   pinfold replay --data ./job --resume      serve again on what is kept
@@ -158,6 +162,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending, Failure> {
         // A folder may hold the objects of an older job: only what is removed may repeat.
         epoch: epoch(arguments.seed.filter(|_| temporary.is_some()))?,
         trace_name,
+        log: arguments.log.clone(),
     };
     let bar = progress(trace.requests.len() as u64);
     let report = replay_until(&config, &trace, &stop, &|Progress { done, crashes }| {
@@ -299,6 +304,7 @@ fn failure(error: ReplayError) -> Failure {
     match error {
         ReplayError::Journal(error) | ReplayError::Node(NodeError::Journal(error)) => error.into(),
         ReplayError::Exists { .. }
+        | ReplayError::NoLog { .. }
         | ReplayError::Missing { .. }
         | ReplayError::Policy { .. }
         | ReplayError::Size { .. }
@@ -308,6 +314,7 @@ fn failure(error: ReplayError) -> Failure {
         | ReplayError::Prompt { .. }
         | ReplayError::Model(_) => Failure::Input(text),
         ReplayError::Node(_)
+        | ReplayError::Log { .. }
         | ReplayError::Settings { .. }
         | ReplayError::Gone(_)
         | ReplayError::Store(_)

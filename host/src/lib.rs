@@ -7,6 +7,7 @@ pub mod disk;
 pub mod file_store;
 mod folder;
 pub mod journal;
+pub mod log;
 pub mod node;
 pub mod owner;
 pub mod runtime;

@@ -5,15 +5,18 @@
 //! replays them. Judges look on: the oracle from outside, the naive spec in lock-step.
 #![forbid(unsafe_code)]
 
+pub mod coverage;
 pub mod digest;
 pub mod draws;
 pub mod judges;
 pub mod oracle;
+pub mod page;
 pub mod recovery;
 pub mod run;
 pub mod schedule;
 pub mod script;
 pub mod seen;
+pub mod shrink;
 pub mod spec;
 pub mod store;
 pub mod swarm;

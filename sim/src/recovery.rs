@@ -191,8 +191,8 @@ impl Recovery {
             seen.clear();
             let kind = world.kind_of(choice);
             let done = world.step(choice, &mut seen);
-            let done = done.map_err(|Unreadable(what)| Violation {
-                invariant: Invariant::I11,
+            let done = done.map_err(|Unreadable { invariant, what }| Violation {
+                invariant,
                 judge: Judge::Recovery,
                 what,
             })?;
@@ -221,6 +221,10 @@ impl Recovery {
                 let asked = world.processes.iter().find(|process| !process.asked.is_empty());
                 if let Some(process) = asked {
                     return fail(format!("never answered: {:?}", process.asked[0].op));
+                }
+                let mut jobs = world.processes.iter().flat_map(|process| &process.jobs);
+                if let Some(job) = jobs.next() {
+                    return fail(format!("a transfer never ends: {:?}", job.id));
                 }
                 let silent = |it: &&Process| it.incarnation.is_none() && !it.refused;
                 if world.processes.iter().any(|it| silent(&it)) {

@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use pinfold_core::invariant::Invariant;
-
 use crate::digest::Digest;
 use crate::draws::{Draws, Stream};
 use crate::judges::{Bench, Judges};
@@ -36,6 +34,9 @@ impl Default for Settings {
 
 /// Those who look at every step of a run: coverage, a trace, a picture.
 pub trait Watch {
+    /// A choice is about to come true.
+    fn before(&mut self, _: &World, _: Kind, _: Choice) {}
+
     /// A choice was made.
     fn step(&mut self, world: &World, kind: Kind, choice: Choice, seen: &[Seen]);
 }
@@ -161,6 +162,7 @@ impl Course {
         watch: &mut impl Watch,
     ) -> Result<bool, Found> {
         self.seen.clear();
+        watch.before(&self.world, kind, choice);
         let done = self.world.step(choice, &mut self.seen);
         self.steps += 1;
         let step = self.steps;
@@ -226,5 +228,6 @@ fn digest_step(digest: &mut Digest, choice: Choice, seen: &[Seen]) {
 }
 
 fn unreadable(error: Unreadable) -> Violation {
-    Violation { invariant: Invariant::I11, judge: Judge::Recount, what: error.to_string() }
+    let what = error.to_string();
+    Violation { invariant: error.invariant, judge: Judge::Recount, what }
 }

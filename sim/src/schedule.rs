@@ -3,6 +3,9 @@
 //! First a kind, by its number in the mix, among those that could have a choice at all; then one of
 //! its choices. Kinds with very many choices are drawn by their parts.
 
+use pinfold_core::catalog::OwnerFacts;
+use pinfold_core::engine::Engine;
+
 use crate::draws::{Draws, Stream};
 use crate::swarm::Mix;
 use crate::world::choice::{Choice, JobId, Publishes};
@@ -10,6 +13,8 @@ use crate::world::{Group, Kind, World};
 
 /// How often a kind is drawn that turns out to have no choice, before the step is given up.
 const TRIES: u32 = 12;
+/// How soon what is over ends: in so many of a million steps.
+const ENDS: u32 = 40_000;
 
 /// The simulator's hand. See the [module](self).
 #[derive(Clone, Debug)]
@@ -40,6 +45,9 @@ impl Schedule {
 
     /// The next choice, with its kind; none when nothing was found that could happen.
     pub fn draw(&mut self, world: &World) -> Option<(Kind, Choice)> {
+        if let Some(ends) = self.draw_end(world) {
+            return Some(ends);
+        }
         let groups = world.groups();
         for _ in 0..TRIES {
             let kind = self.draw_kind(groups)?;
@@ -48,6 +56,21 @@ impl Schedule {
             }
         }
         None
+    }
+
+    /// What is over ends before long, as its host would let it: a coordinator whose sync failed,
+    /// and a process that nobody listens to. Unless neither ever dies.
+    fn draw_end(&mut self, world: &World) -> Option<(Kind, Choice)> {
+        if !self.kinds.happens(ENDS) {
+            return None;
+        }
+        let engine = world.coordinator.engine.as_ref();
+        let end = if engine.is_some_and(Engine::is_poisoned) {
+            (Kind::Crash, Choice::Crash(0))
+        } else {
+            (Kind::Die, Choice::Die(barred(world)?))
+        };
+        (self.mix.of(end.0) > 0 && world.allows(end.1)).then_some(end)
     }
 
     fn draw_kind(&mut self, groups: u32) -> Option<Kind> {
@@ -109,11 +132,15 @@ impl Schedule {
         Publishes::Turn(self.small(world.setup.conversations), self.small(world.setup.turns))
     }
 
+    fn draw_geometry(&mut self, usual: u8, per_million: u32) -> u8 {
+        if self.workload.happens(per_million) { self.small(3) } else { usual }
+    }
+
     /// Joins one of the last attempts, or begins a new one; now and then in the other geometry.
     fn draw_save(&mut self, world: &World) -> Option<Choice> {
         let process = self.small(world.setup.workers);
         let joins = world.open_attempts();
-        let joined = if self.workload.happens(600_000) { self.workload.pick(&joins) } else { None };
+        let joined = if self.workload.happens(850_000) { self.workload.pick(&joins) } else { None };
         let all = (1_u8 << world.setup.shards) - 1;
         let publishes = match self.workload.below(16) {
             0 => Publishes::Unscoped,
@@ -123,7 +150,7 @@ impl Schedule {
         let odd = self.workload.happens(30_000);
         if let Some((attempt, endpoint, geometry, missing)) = joined {
             let shards = if odd { self.small(all) + 1 } else { missing };
-            let geometry = geometry ^ u8::from(self.workload.happens(30_000));
+            let geometry = self.draw_geometry(geometry, 60_000);
             let compares = !self.workload.happens(100_000);
             return Some(Choice::Save {
                 process,
@@ -138,7 +165,7 @@ impl Schedule {
         let latest = u32::from(world.attempts());
         let attempt = if odd { self.workload.between(1, latest + 1) } else { latest + 1 };
         let endpoint = self.small(world.setup.endpoints);
-        let geometry = u8::from(self.workload.happens(80_000));
+        let geometry = self.draw_geometry(0, 150_000);
         let shards = if self.workload.happens(500_000) { all } else { self.small(all) + 1 };
         let attempt = u16::try_from(attempt).ok()?;
         let compares = !self.workload.happens(100_000);
@@ -148,7 +175,8 @@ impl Schedule {
     fn draw_load(&mut self, world: &World) -> Option<Choice> {
         let process = self.small(world.setup.workers);
         let all = u8::try_from((1_u16 << world.setup.endpoints) - 1).unwrap_or(u8::MAX);
-        let endpoints = u8::try_from(self.workload.between(1, all.into())).ok()?;
+        let named = if self.workload.happens(500_000) { 1 } else { all.into() };
+        let endpoints = u8::try_from(self.workload.between(named, all.into())).ok()?;
         Some(Choice::Load { process, endpoints, limit: self.small(3) + 1 })
     }
 
@@ -173,4 +201,19 @@ impl Schedule {
             _ => self.disk.between(0, written),
         }
     }
+}
+
+/// A process whose incarnation the coordinator does not listen to any more.
+fn barred(world: &World) -> Option<u8> {
+    let owners = world.coordinator.disk.catalog.owners();
+    let is_barred = |index: &u8| {
+        let process = &world.processes[usize::from(*index)];
+        let hears = |owner: &OwnerFacts| {
+            owner.id == process.owner
+                && Some(owner.incarnation) == process.incarnation
+                && !owner.fenced
+        };
+        process.incarnation.is_some() && !owners.iter().any(hears)
+    };
+    (0..world.setup.processes()).find(is_barred)
 }

@@ -6,7 +6,7 @@
 
 use pinfold_core::catalog::Event;
 use pinfold_core::engine::{Effect, Input, Reply, Ticket};
-use pinfold_core::id::{CheckpointId, Incarnation, OwnerId, PinId, ShardIndex};
+use pinfold_core::id::{CheckpointId, Incarnation, ManifestDigest, OwnerId, PinId, ShardIndex};
 use pinfold_core::manifest::ObjectName;
 
 use crate::store::{Content, StoreKey};
@@ -149,6 +149,8 @@ pub enum Seen {
         pin: PinId,
         /// Of which checkpoint.
         checkpoint: CheckpointId,
+        /// The digest of the manifest by which it was loaded; none where nobody says.
+        digest: Option<ManifestDigest>,
         /// Every object that it must have brought, and what its memory holds of it now.
         memory: Vec<(ObjectName, Option<Content>)>,
     },

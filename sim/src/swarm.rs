@@ -111,37 +111,56 @@ impl Mix {
                 *weight = (*weight * times).div_ceil(2);
             }
         }
-        // What could happen at every single step is rarer, or nothing would ever come to its end.
-        for kind in Kind::faults() {
-            let always = match kind.group() {
-                Group::Always | Group::Up | Group::Jobs | Group::Pins | Group::Checkpoints => true,
-                Group::Objects => true,
-                Group::Down
-                | Group::Dirty
-                | Group::Written
-                | Group::Requests
-                | Group::Answers
-                | Group::Asked
-                | Group::Moves
-                | Group::Checks
-                | Group::Lingering
-                | Group::Work
-                | Group::LateDeletes
-                | Group::Vanished
-                | Group::Strays => false,
-            };
-            if always {
-                mix.weights[kind.place()] /= 8;
+        // Some stores are so slow that much happens while bytes move.
+        if draws.happens(150_000) {
+            for kind in [Kind::PutOk, Kind::GetAnswered, Kind::CheckKnown] {
+                mix.weights[kind.place()] = mix.weights[kind.place()].div_ceil(16);
             }
+        }
+        for kind in Kind::faults() {
+            mix.weights[kind.place()] /= rarer(kind.group());
+        }
+        for (kind, least) in LEAST {
+            let share = &mut mix.weights[kind.place()];
+            *share = (*share).max(least);
         }
         mix
     }
 }
 
+/// By how much faults are rarer than was drawn. What could happen at every single step would let
+/// nothing come to its end; of a transfer's many moves, each could fail the whole.
+const fn rarer(group: Group) -> u32 {
+    match group {
+        Group::Always
+        | Group::Up
+        | Group::Jobs
+        | Group::Pins
+        | Group::Checkpoints
+        | Group::Objects => 8,
+        Group::Moves | Group::Checks => 2,
+        Group::Down
+        | Group::Dirty
+        | Group::Written
+        | Group::Requests
+        | Group::Answers
+        | Group::Asked
+        | Group::Lingering
+        | Group::Work
+        | Group::LateDeletes
+        | Group::Vanished
+        | Group::Strays => 1,
+    }
+}
+
+/// Faults that are in every seed, and how often at least: without them a rank would wait for ever
+/// for another that never comes, and what is over would never begin anew.
+const LEAST: [(Kind, u32); 3] = [(Kind::Crash, 200), (Kind::Die, 200), (Kind::GiveUp, 10_000)];
+
 /// What goes on, and how often beside each other.
 const CALM: [(Kind, u32); 33] = [
-    (Kind::Register, 60),
-    (Kind::Save, 40),
+    (Kind::Register, 30),
+    (Kind::Save, 60),
     (Kind::Load, 20),
     (Kind::Agree, 200),
     (Kind::Proceed, 20),
@@ -154,7 +173,7 @@ const CALM: [(Kind, u32); 33] = [
     (Kind::Commit, 200),
     (Kind::FollowUp, 10),
     (Kind::Restart, 200),
-    (Kind::Compact, 3),
+    (Kind::Compact, 2),
     (Kind::PutOk, 400),
     (Kind::GetAnswered, 300),
     (Kind::CheckKnown, 500),
@@ -162,17 +181,17 @@ const CALM: [(Kind, u32); 33] = [
     (Kind::Collect, 12),
     (Kind::DeleteGone, 200),
     (Kind::Report, 60),
-    (Kind::Audit, 3),
+    (Kind::Audit, 2),
     (Kind::Sweep, 30),
-    (Kind::Look, 4),
+    (Kind::Look, 3),
     (Kind::Configure, 2),
     (Kind::Forget, 1),
-    (Kind::Drop, 6),
+    (Kind::Drop, 4),
     (Kind::ProvenSettle, 6),
-    (Kind::ProvenFence, 20),
-    (Kind::Release, 6),
-    (Kind::Undoubt, 6),
-    (Kind::RetireOwner, 2),
+    (Kind::ProvenFence, 10),
+    (Kind::Release, 4),
+    (Kind::Undoubt, 3),
+    (Kind::RetireOwner, 1),
 ];
 
 /// Draws what a seed is about.
@@ -189,7 +208,7 @@ fn draw_setup(draws: &mut Draws) -> Setup {
     let (conversations, turns, transfers) = (small(1, 3), small(2, 6), small(1, 2));
     let policies = [(); 2].map(|()| draw_policy(draws));
     let limits = draw_limits(draws);
-    let overrun = if draws.happens(150_000) { draws.between(1, 12) } else { 0 };
+    let overrun = if draws.happens(250_000) { draws.between(1, 12) } else { 0 };
     Setup {
         workers,
         operators,
@@ -209,7 +228,7 @@ fn draw_policy(draws: &mut Draws) -> Policy {
     // A checkpoint has about one to three thousand bytes.
     let mut budget = |most: u32| {
         let bounded = draws.happens(300_000);
-        bounded.then(|| u64::from(draws.between(2_000, most)))
+        bounded.then(|| u64::from(draws.between(3_000, most)))
     };
     let (conversation_bytes, job_bytes) = (budget(8_000), budget(16_000));
     let quarantine =
@@ -219,10 +238,11 @@ fn draw_policy(draws: &mut Draws) -> Policy {
 
 /// Mostly far away; in some seeds one or two are so near that they are met.
 fn draw_limits(draws: &mut Draws) -> Limits {
-    let mut limits = Limits { unanswered: draws.between(2, 8), ..Limits::default() };
+    let unanswered = draws.pick(&[2, 2, 3, 4, 8]).unwrap_or(8);
+    let mut limits = Limits { unanswered, ..Limits::default() };
     let bytes = |draws: &mut Draws| u64::from(draws.between(2_000, 20_000));
     for _ in 0..draws.below(4) {
-        match draws.below(18) {
+        match draws.below(17) {
             0 => limits.owners = draws.between(2, 4),
             1 => limits.pins_per_owner = draws.between(1, 3),
             2 => limits.pins = draws.between(1, 5),
@@ -230,18 +250,27 @@ fn draw_limits(draws: &mut Draws) -> Limits {
             4 => limits.bytes_unscoped = bytes(draws) / 2,
             5 => limits.bytes_in_doubt = draws.between(0, 2_000).into(),
             6 => limits.bytes_quarantined = draws.between(0, 2_000).into(),
-            7 => limits.shards = 1,
-            8 => limits.objects_per_shard = draws.between(1, 3),
-            9 => limits.objects_per_checkpoint = draws.between(2, 6),
-            10 => limits.generations_per_endpoint = draws.between(1, 3),
-            11 => limits.references_per_turn = draws.between(1, 2),
-            12 => limits.candidates = draws.between(1, 2),
-            13 => limits.answers = 1,
-            14 => limits.conversations = draws.between(1, 2),
-            15 => limits.expired_turns = draws.between(2, 6),
-            16 => limits.commands_per_list = 1,
-            _ => limits.turns = 3,
+            7 => draw_size_limit(draws, &mut limits),
+            8 => limits.generations_per_endpoint = draws.between(1, 3),
+            9 => limits.references_per_turn = draws.between(1, 2),
+            10 => limits.candidates = draws.between(1, 2),
+            11 => limits.answers = 1,
+            12 => limits.conversations = draws.between(1, 2),
+            13 => limits.expired_turns = draws.between(2, 6),
+            14 => limits.commands_per_list = 1,
+            15 => limits.turns = 3,
+            // None.
+            _ => {}
         }
     }
     limits
+}
+
+/// These refuse a whole geometry, or all of them, for the length of a run.
+fn draw_size_limit(draws: &mut Draws, limits: &mut Limits) {
+    match draws.below(3) {
+        0 => limits.shards = 1,
+        1 => limits.objects_per_shard = draws.between(1, 3),
+        _ => limits.objects_per_checkpoint = draws.between(2, 6),
+    }
 }

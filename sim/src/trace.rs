@@ -45,11 +45,11 @@ impl Trace {
         }
         let library = Library::of(setup);
         for endpoint in 0..library.endpoints() {
-            for geometry in 0..2 {
+            for geometry in 0..3 {
                 let manifest = library.manifest(endpoint, geometry);
                 let name = format!("E{}", u16::from(endpoint) + 1);
                 names.bind_endpoint(&name, manifest.endpoint().id());
-                let variant = if geometry == 0 { name } else { format!("{name}-other") };
+                let variant = if geometry == 0 { name } else { format!("{name}-{geometry}") };
                 names.bind_digest(&variant, manifest.digest());
             }
         }
@@ -131,7 +131,7 @@ impl Trace {
             Seen::DestinationReused { pin } => {
                 format!("the memory of {} is reused", self.say_pin(*pin))
             }
-            Seen::Adopted { pin, checkpoint, memory } => {
+            Seen::Adopted { pin, checkpoint, memory, digest: _ } => {
                 let count = memory.iter().filter(|(_, content)| content.is_some()).count();
                 let name = self.names.show_checkpoint(*checkpoint);
                 format!("{} adopts {count} objects of {name}", self.say_pin(*pin))

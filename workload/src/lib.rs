@@ -7,6 +7,7 @@
 mod chart;
 mod collector;
 mod fleet;
+pub mod foreign_log;
 mod freight;
 pub mod generate;
 pub mod link;

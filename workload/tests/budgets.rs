@@ -49,6 +49,7 @@ fn config(dir: &Path) -> ReplayConfig {
         namespace: "replay".parse().unwrap(),
         epoch: Epoch::of_name("budgets test"),
         trace_name: "small".to_string(),
+        log: None,
     }
 }
 

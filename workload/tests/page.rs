@@ -25,6 +25,7 @@ fn report(change: impl FnOnce(&mut ReplayConfig)) -> Report {
         namespace: "replay".parse().unwrap(),
         epoch: Epoch::of_name("page test"),
         trace_name: "small".to_string(),
+        log: None,
     };
     change(&mut config);
     let generator = GeneratorConfig { conversations: 30, ..GeneratorConfig::default() };

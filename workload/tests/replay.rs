@@ -45,6 +45,7 @@ fn config(dir: &Path) -> ReplayConfig {
         namespace: "replay".parse().unwrap(),
         epoch: Epoch::of_name("replay test"),
         trace_name: "six".to_string(),
+        log: None,
     }
 }
 

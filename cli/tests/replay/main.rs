@@ -7,6 +7,7 @@ mod budgets;
 mod figures;
 mod folder;
 mod formats;
+mod log;
 mod losses;
 mod report;
 mod scene;

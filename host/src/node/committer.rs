@@ -56,7 +56,7 @@ impl Committer {
             if !state.looks.is_empty() {
                 look(&mut state);
                 shared.made_room();
-            } else if !state.engine.follow_up() && state.engine.is_idle() {
+            } else if !state.follow_up() && state.engine.is_idle() {
                 drop(shared.wait_for_work(state));
             }
         }

@@ -10,6 +10,7 @@ mod committer;
 mod shared;
 #[cfg(test)]
 mod tests;
+mod watch;
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;
@@ -27,6 +28,8 @@ use crate::journal::{
     AppendError, Journal, JournalError, JournalOptions, SegmentLog, SnapshotReport,
 };
 use shared::Shared;
+
+pub use watch::{Late, Watch};
 
 /// A running engine with its journal. Dropping it stops it.
 #[derive(Debug)]
@@ -202,6 +205,16 @@ impl Node {
     #[must_use]
     pub fn snapshots(&self) -> SnapshotReport {
         self.snapshots.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Lets somebody look on at everything that the engine takes and lets out, in that order.
+    ///
+    /// The node calls while it holds its lock, so a watcher is quick and never calls the node.
+    ///
+    /// # Errors
+    /// [`Late`] once a request was taken: a watcher sees everything of this node, or nothing.
+    pub fn watch(&self, watch: Box<dyn Watch>) -> Result<(), Late> {
+        self.shared.lock().watch(watch)
     }
 
     /// A way to call this node; after its end it answers [`Gone`].

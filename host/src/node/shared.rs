@@ -10,7 +10,7 @@ use std::thread::{self, ThreadId};
 use pinfold_core::engine::{Effect, Engine, Input, Output, Reply, Request, Ticket};
 use pinfold_core::id::Epoch;
 
-use super::{Gone, NodeStats};
+use super::{Gone, Late, NodeStats, Watch};
 
 /// What looks at the engine when everything is durable.
 pub(super) type Look = Box<dyn FnOnce(&Engine, NodeStats) + Send>;
@@ -38,6 +38,9 @@ pub(super) struct State {
     /// At which bell the caller of each ticket waits.
     waiting: BTreeMap<Ticket, usize>,
     next_ticket: u64,
+    watch: Option<Box<dyn Watch>>,
+    /// Follow-ups that were done without an input, until somebody watches.
+    unwatched: u64,
     /// The bell of the frame that is being filled.
     bell: usize,
     /// The committer waits, and must be woken for work.
@@ -122,6 +125,8 @@ impl Shared {
             effects: Some(effects),
             waiting: BTreeMap::new(),
             next_ticket: 0,
+            watch: None,
+            unwatched: 0,
             bell: 0,
             idle: false,
         };
@@ -254,7 +259,15 @@ impl State {
         self.next_ticket += 1;
         self.waiting.insert(ticket, self.bell);
         let input = Input { ticket, epoch, request };
-        match catch_unwind(AssertUnwindSafe(|| self.engine.submit(input))) {
+        let engine = &mut self.engine;
+        let watch = self.watch.as_mut();
+        let decide = || {
+            if let Some(watch) = watch {
+                watch.took(&input);
+            }
+            engine.submit(input);
+        };
+        match catch_unwind(AssertUnwindSafe(decide)) {
             Ok(()) => Ok((ticket, self.bell)),
             Err(_) => {
                 self.life = Life::Panicked;
@@ -272,6 +285,9 @@ impl State {
     pub(super) fn let_out(&mut self) -> Replies {
         let mut replies = Replies::default();
         while let Some(output) = self.engine.poll_output() {
+            if let Some(watch) = &mut self.watch {
+                watch.let_out(&output);
+            }
             match output {
                 Output::Effect(effect) => {
                     // Without a collector the work stays in the queue and is handed out again.
@@ -286,6 +302,29 @@ impl State {
             }
         }
         replies
+    }
+
+    /// Does a follow-up without an input, if one waits; true when more wait.
+    pub(super) fn follow_up(&mut self) -> bool {
+        if self.engine.catalog().next_follow_up().is_some() {
+            match &mut self.watch {
+                Some(watch) => watch.idled(),
+                None => self.unwatched += 1,
+            }
+        }
+        self.engine.follow_up()
+    }
+
+    /// Lets somebody look on, who is told first what was done before the first request.
+    pub(super) fn watch(&mut self, mut watch: Box<dyn Watch>) -> Result<(), Late> {
+        if self.next_ticket > 0 {
+            return Err(Late);
+        }
+        for _ in 0..std::mem::take(&mut self.unwatched) {
+            watch.idled();
+        }
+        self.watch = Some(watch);
+        Ok(())
     }
 
     /// How many callers wait for a reply.

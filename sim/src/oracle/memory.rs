@@ -3,7 +3,7 @@
 //! A lie about a proof that an operator made outside excuses what the catalog then does, and never
 //! what a worker does with its own memory.
 
-use pinfold_core::id::{CheckpointId, PinId, ShardIndex};
+use pinfold_core::id::{CheckpointId, ManifestDigest, ObjectId, PinId, ShardIndex};
 use pinfold_core::invariant::Invariant;
 use pinfold_core::manifest::{ObjectName, SharedScope};
 
@@ -36,7 +36,9 @@ impl Oracle {
             }
             Seen::SourceReused { pin, shard } => self.source_reused(*pin, *shard),
             Seen::DestinationReused { pin } => self.judge_destination(*pin, "reused"),
-            Seen::Adopted { pin, checkpoint, memory } => self.adopted(*pin, *checkpoint, memory),
+            Seen::Adopted { pin, checkpoint, digest, memory } => {
+                self.adopted(*pin, *checkpoint, *digest, memory)
+            }
             Seen::Submitted { .. }
             | Seen::Idled
             | Seen::Synced { .. }
@@ -105,9 +107,9 @@ impl Oracle {
         &self,
         pin: PinId,
         id: CheckpointId,
+        digest: Option<ManifestDigest>,
         memory: &[(ObjectName, Option<Content>)],
     ) -> Judged {
-        self.judge_destination(pin, "adopted")?;
         let held = match (self.facts.pins.get(&pin), self.facts.ended.get(&pin)) {
             (Some(live), _) => live.checkpoint == id,
             // Another one's word may have ended it under a worker that still runs.
@@ -131,6 +133,19 @@ impl Oracle {
                 format!("{id} is adopted by {pin}, and its {object} is {content:?}")
             })?;
         }
-        Ok(())
+        if let Some(row) = self.facts.checkpoints.get(&id) {
+            demand(digest.is_none_or(|it| it == row.digest), Invariant::I15, || {
+                format!("{id} is adopted by {pin} as what another manifest describes")
+            })?;
+            let is_there = |object: &ObjectId| {
+                object.index == 0 || memory.iter().any(|it| it.0 == ObjectName::Private(*object))
+            };
+            let mut objects = row.shape.objects_from(0);
+            let missing = objects.find(|object| !is_there(object));
+            demand(missing.is_none(), Invariant::I15, || {
+                format!("{id} is adopted by {pin} without {missing:?}")
+            })?;
+        }
+        self.judge_destination(pin, "adopted")
     }
 }

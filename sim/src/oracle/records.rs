@@ -10,7 +10,7 @@ use pinfold_core::catalog::{Change, Command, Prepare};
 use pinfold_core::few::Few;
 use pinfold_core::id::{CheckpointId, OpId, PinId};
 use pinfold_core::invariant::Invariant;
-use pinfold_core::outcome::{Outcome, Pinned, Rejection, TurnKey};
+use pinfold_core::outcome::{Evidence, Outcome, Pinned, Rejection, TurnKey};
 
 use super::desk::{Answer, Receipt};
 use super::{Judged, Oracle, broken, demand};
@@ -69,7 +69,10 @@ impl Oracle {
         demand(asked_here || !asked, Invariant::I12, || {
             format!("{op} was decided, and every message of it was of another epoch")
         })?;
-        demand(!fitting.is_empty() || !asked, Invariant::I14, || {
+        let success = matches!(change, Change::Settled { evidence, .. }
+            if *evidence == Evidence::QuiescedSuccess);
+        let promise = if success { Invariant::I4 } else { Invariant::I14 };
+        demand(!fitting.is_empty() || !asked, promise, || {
             format!("{op} was decided as {change:?}, which nobody asked")
         })?;
         let only = (fitting.len() == 1).then(|| fitting.first()).flatten();

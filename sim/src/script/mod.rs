@@ -40,5 +40,6 @@ pub mod world;
 
 pub use names::Names;
 pub use reader::{Block, Fault, Kind, Line, Script};
+pub(crate) use show::show_gauges;
 pub use show::{show_objects, show_rejection};
 pub use verbs::Verbs;

@@ -61,7 +61,7 @@ impl World {
     }
 
     /// The checkpoint of a generation that has a record on disk.
-    pub(super) fn checkpoint(
+    pub(crate) fn checkpoint(
         &self,
         generation: Generation,
     ) -> Option<pinfold_core::id::CheckpointId> {

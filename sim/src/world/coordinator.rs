@@ -7,10 +7,14 @@ use core::hash::{Hash, Hasher};
 
 use pinfold_core::catalog::{Catalog, Event};
 use pinfold_core::engine::{Batch, Config, Engine};
+use pinfold_core::invariant::Invariant;
 use pinfold_core::journal::record::{Frame, scan};
 use pinfold_core::journal::snapshot;
 use pinfold_core::policy::Genesis;
 use pinfold_core::replay::{RecoverError, Replay, decode_event, follow};
+
+/// How many synced frames are looked at again when a frame behind them is torn.
+const REMEMBERED: usize = 2;
 
 /// What a disk holds for certain.
 #[derive(Clone, Debug)]
@@ -19,6 +23,8 @@ pub struct Disk {
     pub catalog: Catalog,
     /// How many records.
     pub position: u64,
+    /// The last frames, each with the number of its first record: what a crash looks back to.
+    recent: Vec<(u64, Vec<u8>)>,
 }
 
 /// The coordinator. See the [module](self).
@@ -34,8 +40,19 @@ pub struct Coordinator {
 
 /// The core refused what it had written itself.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the journal cannot be read again: {0}")]
-pub struct Unreadable(pub String);
+#[error("the journal cannot be read again: {what}")]
+pub struct Unreadable {
+    /// The promise that is broken by it.
+    pub invariant: Invariant,
+    /// What cannot be read.
+    pub what: String,
+}
+
+impl Unreadable {
+    fn new(error: impl core::fmt::Display) -> Self {
+        Self { invariant: Invariant::I11, what: error.to_string() }
+    }
+}
 
 impl Coordinator {
     /// The coordinator of a new job, whose genesis is synced.
@@ -43,14 +60,17 @@ impl Coordinator {
     /// # Errors
     /// [`Unreadable`] names the field of the genesis that cannot be used.
     pub fn new(genesis: &Genesis) -> Result<Self, Unreadable> {
-        let unreadable = |error: &dyn core::fmt::Display| Unreadable(error.to_string());
-        let mut engine = Engine::create(Config::default(), genesis.clone())
-            .map_err(|error| unreadable(&error))?;
-        let catalog = Catalog::new(genesis.clone()).map_err(|error| unreadable(&error))?;
+        let mut engine =
+            Engine::create(Config::default(), genesis.clone()).map_err(Unreadable::new)?;
+        let catalog = Catalog::new(genesis.clone()).map_err(Unreadable::new)?;
         if let Some(batch) = engine.take_batch() {
             engine.commit(batch);
         }
-        Ok(Self { engine: Some(engine), batch: None, disk: Disk { catalog, position: 1 } })
+        Ok(Self {
+            engine: Some(engine),
+            batch: None,
+            disk: Disk { catalog, position: 1, recent: Vec::new() },
+        })
     }
 
     /// True when something was decided that is neither written nor synced.
@@ -82,9 +102,9 @@ impl Coordinator {
             return Ok(Vec::new());
         };
         let epoch = self.disk.catalog.job().epoch;
-        let frame =
-            Frame::decode(&epoch, batch.bytes()).map_err(|error| Unreadable(error.to_string()))?;
+        let frame = Frame::decode(&epoch, batch.bytes()).map_err(Unreadable::new)?;
         let events = self.disk.follow(&frame)?;
+        self.disk.remember(frame.first_sequence(), batch.bytes());
         engine.commit(batch);
         Ok(events)
     }
@@ -119,10 +139,10 @@ impl Coordinator {
     /// # Errors
     /// [`Unreadable`] when the core does not take its own records.
     pub fn restart(&mut self) -> Result<(), Unreadable> {
-        let Disk { catalog, position } = self.disk.clone();
+        let Disk { catalog, position, .. } = self.disk.clone();
         let replay = Replay::from_snapshot(catalog, position);
         let engine = Engine::resume(Config::default(), replay);
-        self.engine = Some(engine.map_err(|error| Unreadable(error.to_string()))?);
+        self.engine = Some(engine.map_err(Unreadable::new)?);
         Ok(())
     }
 }
@@ -132,7 +152,7 @@ impl Disk {
     fn follow(&mut self, frame: &Frame<'_>) -> Result<Vec<Event>, Unreadable> {
         let mut events = Vec::new();
         for (position, record) in frame.records() {
-            let unreadable = |error: RecoverError| Unreadable(error.to_string());
+            let unreadable = |error: RecoverError| Unreadable::new(error);
             if position != self.position {
                 return Err(unreadable(RecoverError::Misplaced { position }));
             }
@@ -143,18 +163,37 @@ impl Disk {
         Ok(events)
     }
 
-    /// Keeps the first bytes of a frame, as a crash leaves them.
+    /// Keeps the first bytes of a frame, as a crash leaves them: behind the frame before it, and in
+    /// front of zeros, because the room was set aside.
     fn keep(&mut self, frame: &[u8], kept_bytes: u32) -> Result<Vec<Event>, Unreadable> {
         let epoch = self.catalog.job().epoch;
-        let kept = frame.get(..kept_bytes as usize).unwrap_or(frame);
-        let found = scan(&epoch, self.position, kept).map_err(|damage| {
-            Unreadable(format!("a torn frame is taken for damage: {damage:?}"))
+        let first = self.recent.first().map_or(self.position, |recent| recent.0);
+        let mut bytes: Vec<u8> = self.recent.iter().flat_map(|it| &it.1).copied().collect();
+        let whole = bytes.len() + frame.len();
+        bytes.extend_from_slice(frame.get(..kept_bytes as usize).unwrap_or(frame));
+        bytes.resize(whole, 0);
+        let found = scan(&epoch, first, &bytes).map_err(|damage| {
+            Unreadable::new(format!("a torn frame is taken for damage: {damage:?}"))
         })?;
-        let mut events = Vec::new();
-        for frame in found.frames() {
+        if found.next_sequence() < self.position {
+            let what = format!("record {} was synced, and is cut", found.next_sequence());
+            return Err(Unreadable { invariant: Invariant::I10, what });
+        }
+        let (mut events, synced) = (Vec::new(), self.position);
+        for frame in found.frames().filter(|frame| frame.first_sequence() >= synced) {
             events.extend(self.follow(&frame)?);
         }
+        if !events.is_empty() {
+            self.remember(synced, frame);
+        }
         Ok(events)
+    }
+
+    fn remember(&mut self, first: u64, frame: &[u8]) {
+        if self.recent.len() == REMEMBERED {
+            self.recent.remove(0);
+        }
+        self.recent.push((first, frame.to_vec()));
     }
 
     /// Replaces the records by their snapshot.
@@ -163,9 +202,8 @@ impl Disk {
     /// [`Unreadable`] when the core cannot read its own snapshot.
     pub fn compact(&mut self) -> Result<(), Unreadable> {
         let bytes = snapshot::encode(&self.catalog, self.position);
-        let (catalog, position) =
-            snapshot::decode(&bytes).map_err(|error| Unreadable(error.to_string()))?;
-        *self = Self { catalog, position };
+        let (catalog, position) = snapshot::decode(&bytes).map_err(Unreadable::new)?;
+        *self = Self { catalog, position, recent: Vec::new() };
         Ok(())
     }
 }

@@ -265,7 +265,11 @@ impl World {
         }
         self.reuse(id, seen);
         let process = &mut self.processes[usize::from(id.process)];
-        process.jobs.retain(|job| job.id != id || !job.transfer.is_done());
+        let Some(place) = process.jobs.iter().position(|job| job.id == id) else { return };
+        if let Some(end) = process.jobs[place].transfer.report() {
+            process.jobs.remove(place);
+            self.ended.push(end);
+        }
     }
 
     fn ask_for(&mut self, id: JobId, command: pinfold_core::catalog::Command) {
@@ -335,7 +339,8 @@ impl World {
         memory.extend(manifest.shared_objects().map(|it| ObjectName::Shared(it.name)));
         let held = |object: ObjectName| (object, job.memory.get(&object).copied());
         let memory = memory.into_iter().map(held).collect();
-        seen.push(Seen::Adopted { pin, checkpoint, memory });
+        let digest = Some(manifest.digest());
+        seen.push(Seen::Adopted { pin, checkpoint, digest, memory });
     }
 
     /// Gives away the memory that a transfer is done with.

@@ -10,13 +10,16 @@ pub mod choice;
 pub mod coordinator;
 pub mod job;
 mod kind;
+mod nearest;
 pub mod network;
 mod offers;
 pub mod process;
 mod rules;
 pub mod setup;
+mod shape;
 mod storing;
 
+use core::hash::{Hash, Hasher};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -24,6 +27,7 @@ use pinfold_core::catalog::{Event, Role, Verdict};
 use pinfold_core::engine::{Effect, Input, Output, Query, Reply, Request, Ticket};
 use pinfold_core::id::{CheckpointId, Generation, Id, ObjectId, OwnerId};
 use pinfold_core::outcome::TurnKey;
+use pinfold_core::transfer::Ended;
 
 use self::choice::{About, Choice};
 use self::coordinator::{Coordinator, Unreadable};
@@ -76,6 +80,31 @@ pub struct World {
     attempts: u16,
     started: u32,
     works: u16,
+    /// How the transfers ended that came to their end in the last step.
+    pub ended: Vec<Ended>,
+}
+
+impl World {
+    /// Everything that can make a difference. The library is a function of the setup.
+    fn situation(&self) -> impl Hash + Eq + '_ {
+        let outside = (&self.setup, &self.coordinator, &self.processes, &self.store, &self.lives);
+        let network = (&self.requests, &self.arrived, &self.answers, &self.waiting);
+        (outside, network, self.tickets, (self.attempts, self.started, self.works))
+    }
+}
+
+impl PartialEq for World {
+    fn eq(&self, other: &Self) -> bool {
+        self.situation() == other.situation()
+    }
+}
+
+impl Eq for World {}
+
+impl Hash for World {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.situation().hash(state);
+    }
 }
 
 /// The turn of a conversation, by their numbers.
@@ -114,6 +143,7 @@ impl World {
             attempts: 0,
             started: 0,
             works: 0,
+            ended: Vec::new(),
             setup,
         })
     }
@@ -131,6 +161,7 @@ impl World {
         if !self.allows(choice) {
             return Ok(false);
         }
+        self.ended.clear();
         match choice {
             Choice::Register(process) => self.register(process),
             Choice::Die(process) => self.die(process, seen),
@@ -392,6 +423,13 @@ impl World {
         }
         found.retain(|row| row.3 > 0);
         found
+    }
+
+    /// What a request asks that is under way, or that the network still holds on to.
+    #[must_use]
+    pub fn request(&self, about: About) -> Option<&Asks> {
+        let sent = self.requests.sent.iter().find(|it| it.about == about).map(|it| &it.content);
+        sent.or_else(|| self.arrived.iter().find(|it| it.0 == about).map(|it| &it.1))
     }
 
     /// The private objects that the store holds.

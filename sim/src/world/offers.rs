@@ -182,7 +182,7 @@ impl World {
                 for attempt in self.attempts.saturating_sub(1).max(1)..=self.attempts + 1 {
                     for shards in 1..1 << setup.shards {
                         found.extend(publications.iter().flat_map(|publishes| {
-                            [0, 1].map(|geometry| Choice::Save {
+                            [0, 1, 2].map(|geometry| Choice::Save {
                                 process,
                                 endpoint,
                                 geometry,

@@ -3,6 +3,7 @@
 use super::World;
 use super::choice::{About, Act, Choice, DeleteEnd, JobId, Lands, PinName, Publishes, PutEnd};
 use super::job::{Doing, Stands};
+use super::setup::GEOMETRIES;
 use crate::seen::{MoveId, Way};
 use crate::store::StoreKey;
 
@@ -95,7 +96,7 @@ impl World {
                 let all = (1_u8 << self.setup.shards) - 1;
                 let another_rank = |job: &super::job::Job| matches!(job.doing, Doing::Saves { attempt: other, .. } if other == attempt);
                 endpoint < self.setup.endpoints
-                    && geometry < 2
+                    && usize::from(geometry) < GEOMETRIES
                     && (1..=self.attempts + 1).contains(&attempt)
                     && shards > 0
                     && shards <= all

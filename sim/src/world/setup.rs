@@ -107,11 +107,15 @@ fn namespace() -> pinfold_core::id::Namespace {
     "world".parse().unwrap_or_else(|_| unreachable!("a namespace"))
 }
 
-/// The manifests of all positions, in both of their geometries.
+/// How many geometries a position can be saved in.
+pub const GEOMETRIES: usize = 3;
+
+/// The manifests of all positions, in all of their geometries.
 #[derive(Debug)]
 pub struct Library {
-    /// By position; the second geometry has one object more a shard, and so another digest.
-    manifests: Vec<[Arc<Manifest>; 2]>,
+    /// By position and geometry. The second has one object more a shard; the third is of the same
+    /// shape as the first, and of other elements. Each has a digest of its own.
+    manifests: Vec<[Arc<Manifest>; GEOMETRIES]>,
 }
 
 impl Library {
@@ -125,16 +129,18 @@ impl Library {
     }
 
     fn new(endpoints: u8, shards: u8) -> Self {
-        let both = |endpoint: u8| {
-            [1, 2].map(|states| Arc::new(manifest(endpoint, &layout(u16::from(shards), states))))
+        let layouts = [(1, "bf16"), (2, "bf16"), (1, "fp16")]
+            .map(|(states, element)| layout(u16::from(shards), states, element));
+        let all = |endpoint: u8| {
+            core::array::from_fn(|geometry| Arc::new(manifest(endpoint, &layouts[geometry])))
         };
-        Self { manifests: (0..endpoints).map(both).collect() }
+        Self { manifests: (0..endpoints).map(all).collect() }
     }
 
-    /// The manifest of a position in one of its geometries, 0 or 1.
+    /// The manifest of a position in one of its geometries, from 0.
     #[must_use]
     pub fn manifest(&self, endpoint: u8, geometry: u8) -> &Arc<Manifest> {
-        &self.manifests[usize::from(endpoint)][usize::from(geometry & 1)]
+        &self.manifests[usize::from(endpoint)][usize::from(geometry) % GEOMETRIES]
     }
 
     /// How many positions there are.
@@ -144,12 +150,12 @@ impl Library {
     }
 }
 
-fn layout(shards: u16, states: u16) -> Layout {
+fn layout(shards: u16, states: u16, element: &str) -> Layout {
     let all: Vec<ShardIndex> = (0..shards).map(ShardIndex).collect();
     let member = |layer, role: &str| Member {
         layer,
         role: role.to_string(),
-        element: "bf16".to_string(),
+        element: element.to_string(),
         bytes_per_page: 64,
         scale_of: None,
     };
@@ -208,9 +214,13 @@ mod tests {
             let library = Library::of(&Setup { endpoints: 8, shards, ..Setup::default() });
             let mut endpoints: Vec<_> = (0..library.endpoints())
                 .map(|endpoint| {
-                    let [one, other] = [0, 1].map(|geometry| library.manifest(endpoint, geometry));
-                    assert_eq!(one.endpoint().id(), other.endpoint().id());
-                    assert_ne!(one.digest(), other.digest());
+                    let [one, other, third] =
+                        [0, 1, 2].map(|geometry| library.manifest(endpoint, geometry));
+                    for another in [other, third] {
+                        assert_eq!(one.endpoint().id(), another.endpoint().id());
+                        assert_ne!(one.digest(), another.digest());
+                    }
+                    assert_eq!(one.shape(), third.shape());
                     assert_eq!(one.shape().len(), usize::from(shards));
                     one.endpoint().id()
                 })

@@ -230,7 +230,7 @@ impl World {
     }
 
     /// The key of a private object that the store holds, or has lost by itself.
-    pub(super) fn key_at(&self, at: (Generation, ObjectId)) -> Option<StoreKey> {
+    pub(crate) fn key_at(&self, at: (Generation, ObjectId)) -> Option<StoreKey> {
         let all = self.store.objects.keys().chain(self.store.vanished.keys());
         all.copied().find(|key| match key {
             StoreKey::Private(checkpoint, object) => (checkpoint.generation, *object) == at,

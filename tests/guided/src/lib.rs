@@ -21,6 +21,13 @@ fn snapshot() {
 }
 
 #[test]
+fn log() {
+    bolero::check!().for_each(|input: &[u8]| {
+        targets::LOG.judge(input);
+    });
+}
+
+#[test]
 fn manifest() {
     bolero::check!().for_each(|input: &[u8]| {
         targets::MANIFEST.judge(input);

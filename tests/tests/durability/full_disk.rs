@@ -142,6 +142,7 @@ fn a_replay_names_the_full_disk() {
         namespace: "replay".parse().unwrap(),
         epoch: Epoch::of_name("full disk"),
         trace_name: "full".to_string(),
+        log: None,
     };
     let why = replay(&config, &trace, &|_| ()).unwrap_err().to_string();
     assert!(why.contains(NO_SPACE) && why.contains("journal/"), "{why}");

@@ -28,6 +28,11 @@ fn snapshot() {
 }
 
 #[test]
+fn log() {
+    run(&targets::LOG);
+}
+
+#[test]
 fn manifest() {
     run(&targets::MANIFEST);
 }

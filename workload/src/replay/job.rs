@@ -18,6 +18,7 @@ use pinfold_host::node::{Effects, Gone, Node, NodeClient, NodeStats};
 use pinfold_host::owner::Owner;
 use pinfold_host::store::{ObjectStore, Why};
 
+use super::logged::Logged;
 use super::settings::{OPERATOR, agree, genesis, write_missing_settings, write_settings};
 use super::{Progress, ReplayConfig, ReplayError, check_longest};
 use crate::collector::{Collector, Round};
@@ -45,6 +46,7 @@ pub(super) struct Job<'a> {
     schedule: Schedule,
     model: Arc<Model>,
     pub(super) store: Arc<dyn ObjectStore>,
+    pub(super) log: Logged,
     /// None only while the process state is thrown away.
     node: Option<Node>,
     effects: Mutex<Option<Effects>>,
@@ -113,6 +115,7 @@ impl<'a> Job<'a> {
         let model = Model::new(trace.block_tokens, config.bytes_per_checkpoint)?;
         check_longest(&model, trace)?;
         let dir = &config.dir;
+        let file = Logged::file(config.log.as_deref())?;
         let options = FileStoreOptions { sync_objects: config.sync_objects };
         let tag = TraceTag::of(trace);
         let mut began_with = None;
@@ -137,6 +140,7 @@ impl<'a> Job<'a> {
                 (node, effects, store)
             }
         };
+        let log = Logged::begin(config.log.as_deref(), file, &node, config.resume)?;
         let links = link(trace);
         let figures = Figures::of(trace, &links);
         let timeline = Timeline::of(figures.requests);
@@ -152,7 +156,8 @@ impl<'a> Job<'a> {
             schedule: Schedule::new(&links),
             links,
             model: Arc::new(model),
-            store: Arc::new(store),
+            store: log.store(Arc::new(store)),
+            log,
             node: Some(node),
             effects: Mutex::new(Some(effects)),
             life: 0,
@@ -433,7 +438,9 @@ impl<'a> Job<'a> {
         let canonical = |engine: &Engine, _| snapshot::encode(engine.catalog(), 0);
         let live = self.client()?.inspect(canonical)?;
         self.end_life()?;
+        self.log.crashed();
         let (node, effects, recovery) = Node::open(&self.config.dir)?;
+        self.log.recovered(&node, recovery)?;
         self.node = Some(node);
         self.put_effects(Some(effects));
         let (requests, over) = (self.schedule.done(), self.began.elapsed());

@@ -73,6 +73,7 @@ impl Job<'_> {
         let (gauges, left) =
             self.client()?.inspect(|engine, _| (engine.catalog().gauges(), Left::of(engine)))?;
         self.end_life()?;
+        self.log.finish()?;
         let mut outside = self.outside(mem::take);
         self.violations.append(&mut outside.wrong);
         let Outside { observer, tally, depths, timeline, store_failure, restore_failure, .. } =

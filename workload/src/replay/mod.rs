@@ -6,6 +6,7 @@
 
 mod job;
 mod judge;
+mod logged;
 mod settings;
 
 use std::ops::RangeInclusive;
@@ -59,6 +60,8 @@ pub struct ReplayConfig {
     pub epoch: Epoch,
     /// The name of the trace, for the report.
     pub trace_name: String,
+    /// The file for a log of the replay, which must not be there yet; none means no log.
+    pub log: Option<PathBuf>,
 }
 
 /// Why a replay ended early.
@@ -109,6 +112,22 @@ pub enum ReplayError {
     /// The replay's settings cannot be read or written.
     #[error("could not use {}: {source}", .path.display())]
     Settings {
+        /// The file.
+        path: PathBuf,
+        /// What the file system said.
+        source: std::io::Error,
+    },
+    /// The file for the log cannot be made.
+    #[error("the log {}: {source}: name a new file", .path.display())]
+    NoLog {
+        /// The file.
+        path: PathBuf,
+        /// What the file system said.
+        source: std::io::Error,
+    },
+    /// The log cannot be written.
+    #[error("the log {}: {source}", .path.display())]
+    Log {
         /// The file.
         path: PathBuf,
         /// What the file system said.

@@ -29,6 +29,7 @@ pub use chat::{CHAT_BLOCK_TOKENS, ChatFault};
 pub use fault::{RowFault, TraceError};
 pub use format::Format;
 pub use mooncake::{MOONCAKE_BLOCK_TOKENS, write_trace};
+pub(crate) use row::parse_object;
 pub use session::SessionFault;
 
 /// The longest line that is read, its line feed included, in bytes; it bounds the memory of a row.

@@ -8,7 +8,7 @@ use super::fault::RowFault;
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// Parses a row of any format. Serde would also take an array for a row, by position; we do not.
-pub(super) fn parse_object<'a, T: Deserialize<'a>>(row: &'a [u8]) -> Result<T, RowFault> {
+pub(crate) fn parse_object<'a, T: Deserialize<'a>>(row: &'a [u8]) -> Result<T, RowFault> {
     if row.starts_with(BYTE_ORDER_MARK) {
         return Err(RowFault::ByteOrderMark);
     }

@@ -384,11 +384,11 @@ impl Load {
 
     /// Lets go of everything; what was adopted stays adopted.
     pub(super) fn cancel(&mut self, why: Miss) {
+        self.pause = Turnstile::Open;
         if self.adopted || self.ended.is_some() {
             return;
         }
         self.halt(why);
-        self.pause = Turnstile::Open;
         self.skip_reading();
         if !self.asked {
             self.asked = true;

@@ -235,6 +235,26 @@ fn cancel_at_any_time_lets_go() {
     }
 }
 
+/// What was adopted stays so, and its pin is let go although the host waits with nothing more.
+#[test]
+fn cancel_ends_the_wait_of_an_adopted_load() {
+    let mut rig = Rig::new();
+    rig.saved(&small(), 1);
+    let (mut load, gets) = checked(&mut rig, wanted(&[&small()]));
+    gets.iter().for_each(|step| rig.perform(&mut load, step));
+    assert!(matches!(load.next_step(), Some(Step::Adopt { .. })));
+    let Some(Step::Ask(command)) = load.next_step() else { panic!() };
+    let (op, _) = rig.ask(1, Command::Collect { limit: 1 });
+    load.answered(op, Err(Rejection::ReceiptForgotten));
+    assert_eq!((load.next_step(), load.next_step()), (Some(Step::Wait), None));
+    load.cancel();
+    assert_eq!(load.next_step(), Some(Step::Ask(command.clone())));
+    let (op, answer) = rig.ask(1, command);
+    load.answered(op, answer);
+    assert!(matches!(load.report(), Some(Ended::Restored { .. })));
+    assert_eq!(rig.pins(), 0);
+}
+
 #[test]
 fn cancel_while_pinning_waits_for_the_answer() {
     let mut rig = Rig::new();

@@ -322,7 +322,7 @@ impl Run {
         // A repeated answer may come after its pin has ended: nobody adopts then.
         if self.oracle.facts.pins.contains_key(&pin) {
             let memory = objects.map(held).to_vec();
-            self.see(&Seen::Adopted { pin, checkpoint, memory });
+            self.see(&Seen::Adopted { pin, checkpoint, digest: None, memory });
         }
         self.see(&Seen::DestinationReused { pin });
     }

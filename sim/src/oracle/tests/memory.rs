@@ -8,7 +8,7 @@ use super::*;
 
 fn adopted(scene: &mut Scene, pin: PinId, checkpoint: CheckpointId, of: Content) -> Judged {
     let memory = vec![(ObjectName::Private(object(0)), Some(of))];
-    scene.see(&Seen::Adopted { pin, checkpoint, memory })
+    scene.see(&Seen::Adopted { pin, checkpoint, digest: None, memory })
 }
 
 #[test]
@@ -24,7 +24,8 @@ fn i15_all_that_is_adopted_is_the_checkpoints_own() {
         assert_eq!(broken_by(judged), Invariant::I15);
     }
     let missing = vec![(ObjectName::Private(object(0)), None)];
-    let judged = scene.clone().see(&Seen::Adopted { pin, checkpoint, memory: missing });
+    let judged =
+        scene.clone().see(&Seen::Adopted { pin, checkpoint, digest: None, memory: missing });
     assert_eq!(broken_by(judged), Invariant::I15);
     assert_eq!(broken_by(adopted(&mut scene.clone(), pin, other, of(other))), Invariant::I15);
     let command = Command::Settle { pin, shard: None, evidence: Evidence::NotExposed };
@@ -110,7 +111,7 @@ fn i15_excuses_a_page_that_was_spoiled_in_the_store() {
     let pin = scene.pin(checkpoint).unwrap();
     let adopted = |scene: &mut Scene, content| {
         let memory = vec![(ObjectName::Shared(page()), content)];
-        scene.see(&Seen::Adopted { pin, checkpoint, memory })
+        scene.see(&Seen::Adopted { pin, checkpoint, digest: None, memory })
     };
     let garbage = Some(Content::Garbage);
     adopted(&mut scene, Some(Content::Of(StoreKey::Shared(page())))).unwrap();

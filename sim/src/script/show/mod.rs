@@ -239,7 +239,7 @@ const fn show_verdict(verdict: Verdict) -> &'static str {
 }
 
 /// The gauges of these names; without names, all that are not zero.
-pub(super) fn show_gauges(names: &[String], gauges: &Gauges) -> String {
+pub(crate) fn show_gauges(names: &[String], gauges: &Gauges) -> String {
     let fields = serde_json::to_value(gauges).unwrap_or_default();
     let mut shown = Vec::new();
     if names.is_empty() {

@@ -1,6 +1,7 @@
 //! The decoders under test, and what each has to keep to.
 
 mod journal;
+mod log;
 mod manifest;
 mod object;
 mod snapshot;
@@ -26,6 +27,8 @@ const ROWS: u64 = 1024;
 
 pub(crate) const JOURNAL: Target =
     Target { name: "journal", decode: journal::decode, bytes_per_byte: ROWS };
+/// The engine that a log is replayed through, with its records, and what the rules remember.
+pub(crate) const LOG: Target = Target { name: "log", decode: log::decode, bytes_per_byte: ROWS };
 pub(crate) const SNAPSHOT: Target =
     Target { name: "snapshot", decode: snapshot::decode, bytes_per_byte: ROWS };
 pub(crate) const MANIFEST: Target =

@@ -1,0 +1,114 @@
+//! A replay's log, and what `verify-log` says of it.
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::scene::{FIVE, Scene};
+
+/// A replay with a log in `job.log`.
+fn logged(words: &str) -> Scene {
+    let scene = Scene::with(FIVE);
+    scene.replay(&format!("--log job.log {words}"));
+    scene
+}
+
+/// The log's text, changed.
+fn change(scene: &Scene, change: impl FnOnce(&str) -> String) {
+    let text = fs::read_to_string(scene.path("job.log")).unwrap();
+    scene.write("job.log", &change(&text));
+}
+
+/// What `verify-log --json` says, and its exit code.
+fn judged(scene: &Scene) -> (i32, Value) {
+    let ended = scene.run("verify-log job.log --json");
+    assert_eq!(ended.err, "");
+    (ended.code.unwrap(), serde_json::from_str(&ended.out).unwrap())
+}
+
+#[test]
+fn a_replay_writes_a_log_that_holds() {
+    for words in ["", "--crash-every 1 --turns 1", "--job-bytes 600 --crash-every 2"] {
+        let scene = logged(words);
+        let (code, report) = judged(&scene);
+        assert_eq!((code, &report["verdict"]), (0, &Value::from("held")), "{report}");
+        assert_eq!(report["counts"]["compared"], report["counts"]["replies"]);
+        let table = scene.run("verify-log job.log").out;
+        assert!(table.starts_with("Read\n  lines"), "{table}");
+        assert!(table.contains("\nHELD: every line is one that a correct run allows\n"), "{table}");
+    }
+}
+
+#[test]
+fn a_lie_is_named_with_its_line_and_its_rule() {
+    let scene = logged("");
+    let text = fs::read_to_string(scene.path("job.log")).unwrap();
+    let settled = text.lines().position(|line| line.contains("\"ok\":{\"settled\"")).unwrap();
+    let honest = text.lines().nth(settled).unwrap();
+    let lie = honest.replace("quiesced_success", "in_doubt");
+    assert_ne!(lie, honest);
+    scene.write("job.log", &text.replacen(honest, &lie, 1));
+    let line = settled + 1;
+    let (code, report) = judged(&scene);
+    let finding = &report["finding"];
+    assert_eq!((code, &finding["rule"], &finding["line"]), (1, &"I8".into(), &line.into()));
+    let ended = scene.run("verify-log job.log");
+    assert_eq!(ended.code, Some(1));
+    for words in [
+        format!("VIOLATED at line {line} (n {}) by I8: a transfer in doubt keeps", line - 1),
+        "  expected  {\"ok\":{\"settled\":{\"evidence\":\"quiesced_success\"}}}\n".to_string(),
+    ] {
+        assert!(ended.out.contains(&words), "{}", ended.out);
+    }
+}
+
+#[test]
+fn what_could_not_be_judged_is_said() {
+    let scene = logged("");
+    change(&scene, |text| {
+        text.lines()
+            .filter(|line| !line.starts_with("{\"n\":9,"))
+            .fold(String::new(), |text, line| text + line + "\n")
+    });
+    let ended = scene.run("verify-log job.log");
+    assert_eq!(ended.code, Some(3), "{}", ended.out);
+    for words in ["Not judged\n", "lines that are missing", "INCOMPLETE: nothing is known"] {
+        assert!(ended.out.contains(words), "{}", ended.out);
+    }
+}
+
+#[test]
+fn a_resumed_job_is_logged_from_the_middle() {
+    let scene = Scene::with(FIVE);
+    scene.replay("--data job");
+    scene.replay("--data job --resume --log job.log");
+    let (code, report) = judged(&scene);
+    assert_eq!((code, &report["from_genesis"]), (3, &Value::from(false)), "{report}");
+}
+
+#[test]
+fn what_is_no_log_is_bad_input() {
+    let scene = logged("");
+    scene.refuses("verify-log trace.jsonl", 2, &["trace.jsonl: line 1: ", "unknown field"]);
+    scene.refuses("verify-log nowhere", 2, &["nowhere: "]);
+    scene.refuses("verify-log tmp", 2, &["tmp: is a folder, not a log"]);
+    change(&scene, |text| text.replacen("\"n\":3,", "\"n\":2,", 1));
+    scene.refuses("verify-log job.log", 2, &["line 4: n: expected 3 or more, found 2"]);
+    // A log is never written over, nor the trace.
+    let before = scene.tree("");
+    for log in ["job.log", "trace.jsonl"] {
+        let words = format!("replay trace.jsonl --data job --log {log}");
+        scene.refuses(&words, 2, &[&format!("the log {log}: ")]);
+    }
+    scene.refuses("replay trace.jsonl --data job --log no/where", 2, &["the log no/where: "]);
+    assert_eq!(scene.tree(""), before);
+}
+
+#[test]
+fn the_help_has_examples_and_exit_codes() {
+    let help = Scene::new().run("verify-log --help").out;
+    for words in ["Exit codes:", "Examples:", "pinfold replay --log job.log", "docs/log-format.md"]
+    {
+        assert!(help.contains(words), "{help}");
+    }
+}

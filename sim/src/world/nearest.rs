@@ -1,0 +1,170 @@
+//! The choice nearest to one that is none any more.
+//!
+//! When steps before it are left out, a message, a move or a checkpoint has another number, and a
+//! choice that names it by the old one means nothing. What it meant is most often the choice of the
+//! same kind, by the same process and with the same end, whose numbers are nearest.
+
+use pinfold_core::id::Generation;
+
+use super::World;
+use super::choice::{About, Act, Choice, JobId, PinName, parts_of};
+use crate::seen::MoveId;
+
+/// What two choices must have in common, and the numbers in which they may differ.
+type Likeness = (Choice, [u64; 4]);
+
+impl World {
+    /// This choice where it is one; else the nearest that is one.
+    #[must_use]
+    pub fn nearest(&self, choice: Choice) -> Option<Choice> {
+        if self.allows(choice) {
+            return Some(choice);
+        }
+        let (same, numbers) = likeness(choice);
+        let mut offers = Vec::new();
+        self.offer(self.kind_of(choice), &mut offers);
+        let distance = |other: [u64; 4]| {
+            numbers.iter().zip(other).fold(0_u64, |sum, (one, other)| {
+                sum.saturating_mul(64).saturating_add(one.abs_diff(other))
+            })
+        };
+        let alike = offers.into_iter().filter(|offer| likeness(*offer).0 == same);
+        alike.min_by_key(|offer| distance(likeness(*offer).1))
+    }
+}
+
+fn job(id: JobId) -> (JobId, u64) {
+    (JobId { number: 0, ..id }, id.number.into())
+}
+
+fn moving(id: MoveId) -> (MoveId, [u64; 2]) {
+    let (id, number) = parts_of(id);
+    let (same, of_job) = job(id);
+    (super::choice::move_id(same, 0), [of_job, number.into()])
+}
+
+fn message(about: About) -> (About, [u64; 4]) {
+    match about {
+        About::Register { process, life } => {
+            (About::Register { process, life: 0 }, [life.into(), 0, 0, 0])
+        }
+        About::Command { process, life, sequence } => {
+            (About::Command { process, life: 0, sequence: 0 }, [life.into(), sequence, 0, 0])
+        }
+        About::List { process, life, sequences: [first, second] } => {
+            let same = About::List { process, life: 0, sequences: [0; 2] };
+            (same, [life.into(), first, second, 0])
+        }
+    }
+}
+
+fn pin(name: PinName) -> (PinName, [u64; 4]) {
+    let PinName { process, incarnation, sequence, place } = name;
+    let same = PinName { process, incarnation: 0, sequence: 0, place: 0 };
+    (same, [incarnation, sequence, place.into(), 0])
+}
+
+/// A choice without its numbers, and the numbers.
+fn likeness(choice: Choice) -> Likeness {
+    let none = [0; 4];
+    let of_job = |make: fn(JobId) -> Choice, id| {
+        let (same, number) = job(id);
+        (make(same), [number, 0, 0, 0])
+    };
+    let of_message = |make: fn(About) -> Choice, about| {
+        let (same, numbers) = message(about);
+        (make(same), numbers)
+    };
+    let of_move = |make: &dyn Fn(MoveId) -> Choice, id| {
+        let (same, [job, number]) = moving(id);
+        (make(same), [job, number, 0, 0])
+    };
+    match choice {
+        Choice::GiveUp(id) => of_job(Choice::GiveUp, id),
+        Choice::Proceed(id) => of_job(Choice::Proceed, id),
+        Choice::Cancel(id) => of_job(Choice::Cancel, id),
+        Choice::Publish(id, publishes) => {
+            let (same, number) = job(id);
+            (Choice::Publish(same, publishes), [number, 0, 0, 0])
+        }
+        Choice::Agree(attempt) => (Choice::Agree(0), [attempt.into(), 0, 0, 0]),
+        Choice::Tell(process, act) => {
+            let (same, numbers) = act_likeness(act);
+            (Choice::Tell(process, same), numbers)
+        }
+        Choice::Resend(about) => of_message(Choice::Resend, about),
+        Choice::SendList(about) => of_message(Choice::SendList, about),
+        Choice::Deliver(about) => of_message(Choice::Deliver, about),
+        Choice::Duplicate(about) => of_message(Choice::Duplicate, about),
+        Choice::Misaddress(about) => of_message(Choice::Misaddress, about),
+        Choice::Replay(about) => of_message(Choice::Replay, about),
+        Choice::Lose(about) => of_message(Choice::Lose, about),
+        Choice::Answer(about) => of_message(Choice::Answer, about),
+        Choice::DuplicateAnswer(about) => of_message(Choice::DuplicateAnswer, about),
+        Choice::LoseAnswer(about) => of_message(Choice::LoseAnswer, about),
+        Choice::Put(id, end) => of_move(&|id| Choice::Put(id, end), id),
+        Choice::Get(id, end) => of_move(&|id| Choice::Get(id, end), id),
+        Choice::Check(id, known) => of_move(&|id| Choice::Check(id, known), id),
+        Choice::Retire(id) => of_move(&Choice::Retire, id),
+        Choice::Land(id) => of_move(&Choice::Land, id),
+        Choice::Delete(work, end) => (Choice::Delete(0, end), [work.into(), 0, 0, 0]),
+        Choice::DropWork(work) => (Choice::DropWork(0), [work.into(), 0, 0, 0]),
+        Choice::LandDelete(Generation(number), object) => {
+            (Choice::LandDelete(Generation(0), object), [number, 0, 0, 0])
+        }
+        Choice::Vanish(Generation(number), object) => {
+            (Choice::Vanish(Generation(0), object), [number, 0, 0, 0])
+        }
+        Choice::Return(Generation(number), object) => {
+            (Choice::Return(Generation(0), object), [number, 0, 0, 0])
+        }
+        Choice::Damage(Generation(number), object) => {
+            (Choice::Damage(Generation(0), object), [number, 0, 0, 0])
+        }
+        Choice::Sweep(Generation(number), object) => {
+            (Choice::Sweep(Generation(0), object), [number, 0, 0, 0])
+        }
+        Choice::Look(Generation(number)) => (Choice::Look(Generation(0)), [number, 0, 0, 0]),
+        Choice::Crash(kept) => (Choice::Crash(0), [kept.into(), 0, 0, 0]),
+        Choice::FailSync(kept) => (Choice::FailSync(0), [kept.into(), 0, 0, 0]),
+        Choice::Register(_)
+        | Choice::Die(_)
+        | Choice::Save { .. }
+        | Choice::Load { .. }
+        | Choice::FollowUp
+        | Choice::Sync
+        | Choice::Write
+        | Choice::Commit
+        | Choice::Restart
+        | Choice::Compact
+        | Choice::RestartStore
+        | Choice::Audit => (choice, none),
+    }
+}
+
+fn act_likeness(act: Act) -> (Act, [u64; 4]) {
+    match act {
+        Act::Doubt(name, yes) => {
+            let (same, numbers) = pin(name);
+            (Act::Doubt(same, yes), numbers)
+        }
+        Act::Settle(name, evidence) => {
+            let (same, numbers) = pin(name);
+            (Act::Settle(same, evidence), numbers)
+        }
+        Act::Release(name) => {
+            let (same, numbers) = pin(name);
+            (Act::Release(same), numbers)
+        }
+        Act::Report(work) => (Act::Report(0), [work.into(), 0, 0, 0]),
+        Act::Drop(Generation(number)) => (Act::Drop(Generation(0)), [number, 0, 0, 0]),
+        Act::Lost(Generation(number)) => (Act::Lost(Generation(0)), [number, 0, 0, 0]),
+        Act::Fence(process, number) => (Act::Fence(process, 0), [number, 0, 0, 0]),
+        Act::Collect(_)
+        | Act::Configure(_)
+        | Act::Forget(_)
+        | Act::Retire(_)
+        | Act::Malformed
+        | Act::Conflict => (act, [0; 4]),
+    }
+}

@@ -1,0 +1,130 @@
+//! One bug at a time: armed, and looked for by each judge alone.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::thread;
+
+use pinfold_core::invariant::Invariant;
+use pinfold_core::mutant::{Mutant, arm};
+use pinfold_sim::judges::Bench;
+use pinfold_sim::run::{Ran, Settings, run};
+use pinfold_sim::shrink::Case;
+use pinfold_sim::violation::Judge;
+
+/// A bug to be looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Bug {
+    /// One of the core's.
+    Mutant(Mutant),
+    /// None at all, under a name: whoever calls it caught cannot be believed.
+    Canary,
+}
+
+impl Bug {
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Mutant(mutant) => mutant.name(),
+            Self::Canary => "canary",
+        }
+    }
+
+    pub(crate) const fn invariant(self) -> Invariant {
+        match self {
+            Self::Mutant(mutant) => mutant.invariant(),
+            Self::Canary => Invariant::I1,
+        }
+    }
+}
+
+/// What one judge saw of a bug.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Sight {
+    /// The first seed in which it saw anything, and which promise it named.
+    pub(crate) first: Option<(u64, Invariant)>,
+    /// The first seed in which it named the bug's own promise.
+    pub(crate) named: Option<u64>,
+    /// A seed in which the program itself fell over.
+    pub(crate) panicked: Option<u64>,
+}
+
+/// What all judges saw of a bug.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Verdict {
+    pub(crate) bug: Bug,
+    /// In the order of [`Judge::ALL`].
+    pub(crate) sights: Vec<Sight>,
+    /// The fewest steps that show it.
+    pub(crate) shortest: Option<usize>,
+}
+
+impl Verdict {
+    /// True when some judge named the bug's own promise.
+    pub(crate) fn is_caught(&self) -> bool {
+        self.sights.iter().any(|sight| sight.named.is_some())
+    }
+
+    pub(crate) fn panicked(&self) -> Option<u64> {
+        self.sights.iter().find_map(|sight| sight.panicked)
+    }
+}
+
+/// Looks for one bug, by each judge alone, in up to so many seeds.
+pub(crate) fn look_for(bug: Bug, seeds: u64) -> Verdict {
+    arm(match bug {
+        Bug::Mutant(mutant) => Some(mutant),
+        Bug::Canary => None,
+    });
+    let look = |judge| move || sight(bug, judge, seeds);
+    let sights: Vec<Sight> = thread::scope(|scope| {
+        let started: Vec<_> = Judge::ALL.iter().map(|judge| scope.spawn(look(*judge))).collect();
+        started.into_iter().map(|it| it.join().unwrap_or_default()).collect()
+    });
+    let shortest = shortest(bug, &sights);
+    arm(None);
+    Verdict { bug, sights, shortest }
+}
+
+fn settings(judge: Judge) -> Settings {
+    Settings { bench: Bench::only(judge), ..Settings::default() }
+}
+
+fn attempt(seed: u64, settings: &Settings) -> Option<Ran> {
+    catch_unwind(AssertUnwindSafe(|| run(seed, settings, &mut ()))).ok()
+}
+
+fn sight(bug: Bug, judge: Judge, seeds: u64) -> Sight {
+    let settings = settings(judge);
+    let mut sight = Sight::default();
+    for seed in 0..seeds {
+        let Some(ran) = attempt(seed, &settings) else {
+            sight.panicked = Some(seed);
+            return sight;
+        };
+        let Some(found) = ran.found else { continue };
+        let invariant = found.violation.invariant;
+        sight.first.get_or_insert((seed, invariant));
+        if invariant == bug.invariant() {
+            sight.named = Some(seed);
+            return sight;
+        }
+    }
+    sight
+}
+
+/// Shrinks the first run in which a judge named the bug's promise.
+fn shortest(bug: Bug, sights: &[Sight]) -> Option<usize> {
+    let named =
+        Judge::ALL.into_iter().zip(sights).filter_map(|(judge, sight)| Some((sight.named?, judge)));
+    let (seed, judge) = named.min_by_key(|(seed, judge)| (*seed, *judge as u8))?;
+    let settings = settings(judge);
+    let ran = attempt(seed, &settings)?;
+    let in_run = u32::try_from(ran.choices.len()).unwrap_or(u32::MAX);
+    let case = Case {
+        recovers: ran.found.as_ref()?.step > in_run || judge == Judge::Recovery,
+        setup: ran.setup,
+        choices: ran.choices,
+        bench: settings.bench,
+        invariant: bug.invariant(),
+    };
+    let shrunk = catch_unwind(AssertUnwindSafe(|| case.shrink())).ok()??;
+    Some(shrunk.choices.len())
+}

@@ -11,14 +11,20 @@ fn main() {
     for seed in from..to {
         let mut coverage = Coverage::default();
         let ran = run(seed, &Settings::default(), &mut coverage);
-        if let Some(it) = ran.found { found.push((seed, it.step, it.violation.to_string())); }
-        if seed >= to - (to - from) / 10 { new_shapes += all.shapes().new_in(coverage.shapes()); }
+        if let Some(it) = ran.found {
+            found.push((seed, it.step, it.violation.to_string()));
+        }
+        if seed >= to - (to - from) / 10 {
+            new_shapes += all.shapes().new_in(coverage.shapes());
+        }
         all.merge(&coverage);
     }
     println!("{}", serde_json::to_string_pretty(&all).unwrap_or_default());
     for cell in required() {
         let count = all.count(cell);
-        if count < 15 { println!("thin {count}: {cell:?}"); }
+        if count < 15 {
+            println!("thin {count}: {cell:?}");
+        }
     }
     println!("{new_shapes} new shapes in the last tenth");
     println!("{} found: {:?}", found.len(), found.first());

@@ -10,11 +10,11 @@ use pinfold_core::engine::{Effect, Input, Reply, Request, Ticket};
 use pinfold_core::id::{CheckpointId, OpId};
 use pinfold_core::outcome::{DeleteOutcome, Evidence, Outcome, Rejection};
 
-use super::ripe::{is_ripe, key_of, open_shards, tally, Tally};
+use super::Cell;
 use super::effect::{self, Proof};
 use super::names;
-use super::verbs::{row_of, ANY};
-use super::Cell;
+use super::ripe::{Tally, is_ripe, key_of, open_shards, tally};
+use super::verbs::{ANY, row_of};
 use crate::seen::{MoveId, Seen};
 use crate::store::StoreKey;
 use crate::world::choice::{About, Choice, DeleteEnd, GetEnd, PutEnd};

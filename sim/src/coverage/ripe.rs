@@ -3,9 +3,9 @@
 use pinfold_core::outcome::Evidence;
 
 use crate::store::StoreKey;
-use crate::world::choice::{Choice, DeleteEnd, GetEnd, JobId};
-use crate::world::job::{Doing, Job, shards_of};
 use crate::world::World;
+use crate::world::choice::{Choice, DeleteEnd, GetEnd, JobId, parts_of};
+use crate::world::job::{Doing, Job, shards_of};
 
 /// How far the processes are, as far as one step shows: what waits, what was asked, what was begun,
 /// and who is there.
@@ -32,7 +32,7 @@ fn job(world: &World, id: JobId) -> Option<&Job> {
 /// How many shards' bytes are still on their way in the transfer that a choice is about.
 pub(super) fn open_shards(world: &World, choice: Choice) -> u32 {
     let (Choice::Put(id, _) | Choice::Get(id, _) | Choice::Check(id, _)) = choice else { return 0 };
-    let Some(job) = job(world, id.job) else { return 0 };
+    let Some(job) = job(world, parts_of(id).0) else { return 0 };
     let shards = match job.doing {
         Doing::Saves { shards, .. } => shards,
         Doing::Loads => 1,
@@ -81,10 +81,9 @@ pub(super) fn is_ripe(world: &World, choice: Choice, compacted: u64) -> bool {
             let holds = job(world, id).is_some_and(|job| job.pin().is_some());
             holds || asked.any(|asked| asked.job == Some(id))
         }
-        Choice::Put(id, _) => job(world, id.job).is_some(),
+        Choice::Put(id, _) => job(world, parts_of(id).0).is_some(),
         Choice::Get(id, end) => {
-            job(world, id.job).is_some()
-                && (end == GetEnd::AnsweredUnretired || is_there())
+            job(world, parts_of(id).0).is_some() && (end == GetEnd::AnsweredUnretired || is_there())
         }
         Choice::Delete(_, DeleteEnd::Probed) => !is_there(),
         Choice::Delete(..) | Choice::LandDelete(..) | Choice::Sweep(..) => is_there(),

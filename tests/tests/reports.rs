@@ -1,5 +1,5 @@
-//! Replays every report in `testdata/reports`: a fault that happened elsewhere goes right in a World,
-//! and goes wrong under the deliberate bug that its script names.
+//! Replays every report in `testdata/reports`: a fault that happened elsewhere goes right in a
+//! World, and goes wrong under the deliberate bug that its script names.
 //!
 //! A report says in its first line what must not happen and what is right, and in its second line
 //! the mutant that gets it wrong. Its expected lines show the point; the last one is the verdict.

@@ -108,7 +108,8 @@ pub fn run_with(
             found = Some(fault);
             break;
         }
-        if samples.happens(RECOUNTED)
+        // What a snapshot lost shows at once, and may be made good by what comes later.
+        if (kind == Kind::Compact || samples.happens(RECOUNTED))
             && let Err(fault) = course.recount()
         {
             found = Some(fault);

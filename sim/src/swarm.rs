@@ -248,8 +248,8 @@ fn draw_limits(draws: &mut Draws) -> Limits {
             2 => limits.pins = draws.between(1, 5),
             3 => limits.bytes_pinned = bytes(draws),
             4 => limits.bytes_unscoped = bytes(draws) / 2,
-            5 => limits.bytes_in_doubt = draws.between(0, 2_000).into(),
-            6 => limits.bytes_quarantined = draws.between(0, 2_000).into(),
+            5 => limits.bytes_in_doubt = none_or_few(draws),
+            6 => limits.bytes_quarantined = none_or_few(draws),
             7 => draw_size_limit(draws, &mut limits),
             8 => limits.generations_per_endpoint = draws.between(1, 3),
             9 => limits.references_per_turn = draws.between(1, 2),
@@ -273,4 +273,8 @@ fn draw_size_limit(draws: &mut Draws, limits: &mut Limits) {
         1 => limits.objects_per_shard = draws.between(1, 3),
         _ => limits.objects_per_checkpoint = draws.between(2, 6),
     }
+}
+
+fn none_or_few(draws: &mut Draws) -> u64 {
+    draws.pick(&[0, 0, 500, 2_000]).unwrap_or(0)
 }

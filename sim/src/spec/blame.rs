@@ -188,6 +188,10 @@ fn refusal(command: &Command, expected: Option<&Rejection>, came: Option<&Reject
     if matches!(came, Some(Rejection::LimitExceeded { .. })) && lifts(command) {
         return Invariant::I18;
     }
+    let mismatch = Some(&Rejection::ManifestMismatch);
+    if expected == mismatch || came == mismatch {
+        return Invariant::I5;
+    }
     match expected.or(came) {
         Some(Rejection::TurnExpired) => Invariant::I7,
         Some(Rejection::LimitExceeded { .. }) => Invariant::I13,

@@ -33,7 +33,7 @@ struct Arguments {
     #[arg(long, value_name = "NAME")]
     only: Vec<String>,
     /// In how many seeds each judge looks for each bug.
-    #[arg(long, default_value_t = 400)]
+    #[arg(long, default_value_t = 1000)]
     seeds: u64,
     /// Looks for a bug that is none: it must survive, and the program end with 6.
     #[arg(long)]

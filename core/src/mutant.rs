@@ -36,6 +36,10 @@ pub enum Mutant {
     FailureIsSuccess,
     /// An operator may settle another's pin as a success.
     OperatorSettlesSuccess,
+    /// A success that comes after a failure takes its place.
+    LaterSuccessCounts,
+    /// A shard whose claim has ended can be claimed once more.
+    EndedClaimIsFree,
     /// A save counts an object that was put as confirmed, without a check.
     Unconfirmed,
     /// A checkpoint's digest changes when its last shard arrives.
@@ -162,7 +166,7 @@ pub enum Mutant {
     DropIgnoresLost,
 }
 
-const COUNT: usize = 74;
+const COUNT: usize = 76;
 
 /// Each mutant's name, and the promise that it breaks, in the order of the enum.
 const ROWS: [(Mutant, &str, Invariant); COUNT] = [
@@ -178,6 +182,8 @@ const ROWS: [(Mutant, &str, Invariant); COUNT] = [
     (Mutant::RankSpeaksForAll, "rank-speaks-for-all", Invariant::I4),
     (Mutant::FailureIsSuccess, "failure-is-success", Invariant::I4),
     (Mutant::OperatorSettlesSuccess, "operator-settles-success", Invariant::I8),
+    (Mutant::LaterSuccessCounts, "later-success-counts", Invariant::I4),
+    (Mutant::EndedClaimIsFree, "ended-claim-is-free", Invariant::I4),
     (Mutant::Unconfirmed, "unconfirmed", Invariant::I4),
     (Mutant::WholeChangesDigest, "whole-changes-digest", Invariant::I5),
     (Mutant::ManifestKeptByEndpoint, "manifest-kept-by-endpoint", Invariant::I5),

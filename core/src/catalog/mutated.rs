@@ -9,7 +9,7 @@ use super::receipt::Known;
 use super::slab::{NONE, Slot};
 use super::table::{Claimant, Stage, Table, Unscoped};
 use super::{Catalog, Change, Command, Event, Sender, Verdict};
-use crate::id::{CheckpointId, EndpointId, Generation, ManifestDigest, OpId, PinId};
+use crate::id::{CheckpointId, EndpointId, Generation, ManifestDigest, OpId, PinId, ShardIndex};
 use crate::mutant::{Mutant, is_armed};
 use crate::outcome::{DeleteOutcome, Evidence, Limit, Outcome, Rejection, TurnKey};
 
@@ -139,6 +139,22 @@ impl Catalog {
             }
         }
         if is_armed(Mutant::DoubtEndsLoadPin) { Evidence::QuiescedFailure } else { evidence }
+    }
+
+    /// Lets a shard that failed be settled once more, as a success.
+    pub(super) fn forget_failure(&mut self, pin: Slot, shard: Slot, evidence: Evidence) {
+        let row = self.table.pins[pin];
+        let claim = &mut self.table.assemblies[row.assembly].shards[shard as usize];
+        let failed =
+            matches!(claim.evidence, Some(Evidence::QuiescedFailure | Evidence::NotExposed));
+        if failed && evidence == Evidence::QuiescedSuccess && is_armed(Mutant::LaterSuccessCounts) {
+            claim.evidence = None;
+            self.table.change_pin(pin, |pin| pin.open += 1);
+            let stage = &mut self.table.checkpoints[row.checkpoint].stage;
+            if *stage == Stage::Failed {
+                *stage = Stage::Prepared;
+            }
+        }
     }
 
     pub(super) fn settle_other_ranks(&mut self, assembly: Slot) {
@@ -283,6 +299,20 @@ impl Catalog {
 }
 
 impl Table {
+    /// Whether a shard whose claim has ended is taken for one that nobody has claimed.
+    pub(super) fn is_wrongly_free(&self, assembly: Slot, shard: ShardIndex) -> bool {
+        let claim = self.assemblies[assembly].shards.get(usize::from(shard.0));
+        let ended = claim.is_some_and(|claim| claim.by == Claimant::Ended);
+        ended && is_armed(Mutant::EndedClaimIsFree)
+    }
+
+    /// Takes back what an ended claim of a shard counted.
+    pub(super) fn forget_success(&mut self, assembly: Slot, shard: u16) {
+        let row = &mut self.assemblies[assembly];
+        let evidence = row.shards[usize::from(shard)].evidence;
+        row.missing += u32::from(evidence == Some(Evidence::QuiescedSuccess));
+    }
+
     /// Moves a ledger's oldest turn behind its newest; the job's order stays.
     fn turn_ledger(&mut self, conversation: Slot) {
         let row = self.conversations[conversation];

@@ -124,6 +124,9 @@ impl Catalog {
         let is_free = |shard: &ShardIndex| {
             claims.get(usize::from(shard.0)).is_some_and(|claim| claim.by == Claimant::Nobody)
         };
+        #[cfg(pinfold_mutants)]
+        let is_free =
+            |shard: &ShardIndex| is_free(shard) || self.table.is_wrongly_free(assembly, *shard);
         row.stage == Stage::Prepared
             && !shards.is_empty()
             && shards.windows(2).all(|pair| pair[0] < pair[1])

@@ -111,6 +111,9 @@ impl Catalog {
             let is_free = |shard: &ShardIndex| {
                 claims.get(usize::from(shard.0)).is_some_and(|claim| claim.by == Claimant::Nobody)
             };
+            #[cfg(pinfold_mutants)]
+            let is_free =
+                |shard: &ShardIndex| is_free(shard) || self.table.is_wrongly_free(assembly, *shard);
             if let Some(taken) = shards.iter().find(|shard| !is_free(shard)) {
                 return Err(Rejection::ShardTaken { shard: *taken });
             }

@@ -99,6 +99,8 @@ impl Catalog {
         }
         let mut shard = only.map_or(row.claims, |only| u32::from(only.0));
         while shard != NONE {
+            #[cfg(pinfold_mutants)]
+            self.forget_failure(slot, shard, evidence);
             let claim = self.table.assemblies[row.assembly].shards[shard as usize];
             let settled = claim.evidence.is_some_and(Evidence::is_final);
             if !settled && claim.evidence != Some(evidence) {

@@ -144,6 +144,8 @@ impl Table {
     /// Gives a shard to a save pin.
     pub(crate) fn claim(&mut self, pin: Slot, shard: u16) {
         let Pin { assembly, checkpoint, claims, .. } = self.pins[pin];
+        #[cfg(pinfold_mutants)]
+        self.forget_success(assembly, shard);
         let claim = &mut self.assemblies[assembly].shards[usize::from(shard)];
         *claim = Claim { by: Claimant::Pin(pin), evidence: None, next: claims };
         let shape = self.shapes.shape(self.checkpoints[checkpoint].shape);

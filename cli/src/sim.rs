@@ -51,7 +51,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N", value_parser = seed)]
     seed: Option<u64>,
     /// Steps of each seed, before its recovery
-    #[arg(long, value_name = "N", default_value_t = 500, value_parser = steps)]
+    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = steps)]
     steps: u32,
     /// Faults turned by hand, in every seed: dup=2%,crash=off; for an ordinary step a weight
     #[arg(long, value_name = "KNOBS", value_delimiter = ',', value_parser = knob)]

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use pinfold_core::journal::snapshot;
+
 use crate::digest::Digest;
 use crate::draws::{Draws, Stream};
 use crate::judges::{Bench, Judges};
@@ -28,7 +30,7 @@ pub struct Settings {
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { steps: 500, bench: Bench::ALL, knobs: Vec::new() }
+        Self { steps: 1000, bench: Bench::ALL, knobs: Vec::new() }
     }
 }
 
@@ -64,7 +66,7 @@ pub struct Ran {
     pub choices: Vec<Choice>,
     /// What was found, if anything was.
     pub found: Option<Found>,
-    /// A digest of every choice and everything that was seen.
+    /// A digest of every choice, of every reply, and of the state that the disk has at the end.
     pub digest: u64,
     /// How many steps the recovery took.
     pub recovery_steps: u32,
@@ -123,6 +125,7 @@ pub fn run_with(
             Err(fault) => found = Some(fault),
         }
     }
+    course.digest.take(&snapshot::encode(&course.world.coordinator.disk.catalog, 0));
     Ran { setup, choices, found, digest: course.digest.value(), recovery_steps }
 }
 

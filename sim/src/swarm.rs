@@ -221,10 +221,14 @@ pub fn draw(seed: u64) -> (Setup, Mix) {
 }
 
 fn draw_setup(draws: &mut Draws) -> Setup {
-    let mut small = |from: u32, to: u32| u8::try_from(draws.between(from, to)).unwrap_or(1);
-    let (workers, operators) = (small(1, 3), small(1, 2));
-    let (endpoints, shards) = (small(1, 4), small(1, 2));
-    let (conversations, turns, transfers) = (small(1, 3), small(2, 6), small(1, 2));
+    // Most Worlds are small, where everything meets everything; some have much of it at once.
+    let is_large = draws.happens(200_000);
+    let mut small = |from: u32, to: u32, most: u32| {
+        u8::try_from(draws.between(from, if is_large { most } else { to })).unwrap_or(1)
+    };
+    let (workers, operators) = (small(1, 3, 6), small(1, 2, 2));
+    let (endpoints, shards) = (small(1, 4, 8), small(1, 2, 2));
+    let (conversations, turns, transfers) = (small(1, 3, 6), small(2, 6, 12), small(1, 2, 3));
     let policies = [(); 2].map(|()| draw_policy(draws));
     let limits = draw_limits(draws);
     let overrun = if draws.happens(250_000) { draws.between(1, 12) } else { 0 };

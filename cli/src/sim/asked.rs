@@ -111,18 +111,18 @@ mod tests {
     #[test]
     fn the_command_asks_the_same() {
         for words in [
-            "pinfold sim --seeds 0..1000 --steps 500",
+            "pinfold sim --seeds 0..1000 --steps 1000",
             "pinfold sim --seeds 3..5 --steps 7 --faults crash=off,dup=2% --keep-going --meta",
-            "pinfold sim --seeds 0..2 --steps 500 --require-coverage",
-            "pinfold sim --seed 18446744073709551615 --steps 500",
+            "pinfold sim --seeds 0..2 --steps 1000 --require-coverage",
+            "pinfold sim --seed 18446744073709551615 --steps 1000",
         ] {
             assert_eq!(asked(words).command(), words);
         }
-        assert_eq!(asked("pinfold sim").command(), "pinfold sim --seeds 0..1000 --steps 500");
+        assert_eq!(asked("pinfold sim").command(), "pinfold sim --seeds 0..1000 --steps 1000");
         let [one, other] = ["dup=2%,crash=off", "crash=off,dup=2.0%"]
             .map(|knobs| asked(&format!("pinfold sim --faults {knobs}")));
         assert_eq!(one.configuration, other.configuration);
         let alone = asked("pinfold sim --seeds 2..9 --keep-going").alone(4);
-        assert_eq!(alone.command(), "pinfold sim --seed 4 --steps 500");
+        assert_eq!(alone.command(), "pinfold sim --seed 4 --steps 1000");
     }
 }

@@ -1,5 +1,6 @@
 //! One bug at a time: armed, and looked for by each judge alone.
 
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;
 
@@ -7,8 +8,11 @@ use pinfold_core::invariant::Invariant;
 use pinfold_core::mutant::{Mutant, arm};
 use pinfold_sim::judges::Bench;
 use pinfold_sim::run::{Ran, Settings, run};
+use pinfold_sim::script::Script;
+use pinfold_sim::script::world::replay;
 use pinfold_sim::shrink::Case;
 use pinfold_sim::violation::Judge;
+use pinfold_tests::Report;
 
 /// A bug to be looked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,20 +71,36 @@ impl Verdict {
     }
 }
 
+/// In how many seeds every judge looks; further ones only while none has named the bug's promise.
+const EVERY_JUDGE: u64 = 200;
+
 /// Looks for one bug, by each judge alone, in up to so many seeds.
 pub(crate) fn look_for(bug: Bug, seeds: u64) -> Verdict {
     arm(match bug {
         Bug::Mutant(mutant) => Some(mutant),
         Bug::Canary => None,
     });
-    let look = |judge| move || sight(bug, judge, seeds);
-    let sights: Vec<Sight> = thread::scope(|scope| {
-        let started: Vec<_> = Judge::ALL.iter().map(|judge| scope.spawn(look(*judge))).collect();
-        started.into_iter().map(|it| it.join().unwrap_or_default()).collect()
-    });
+    let mut sights = vec![Sight::default(); Judge::ALL.len()];
+    let mut from = 0;
+    for until in [EVERY_JUDGE.min(seeds), seeds] {
+        if sights.iter().all(|sight| sight.named.is_none()) {
+            look(bug, from..until, &mut sights);
+        }
+        from = until;
+    }
     let shortest = shortest(bug, &sights);
     arm(None);
     Verdict { bug, sights, shortest }
+}
+
+/// Every judge looks on, each in a thread of its own.
+fn look(bug: Bug, seeds: Range<u64>, sights: &mut [Sight]) {
+    thread::scope(|scope| {
+        for (judge, sight) in Judge::ALL.into_iter().zip(sights) {
+            let seeds = seeds.clone();
+            scope.spawn(move || look_alone(bug, judge, seeds, sight));
+        }
+    });
 }
 
 fn settings(judge: Judge) -> Settings {
@@ -91,23 +111,45 @@ fn attempt(seed: u64, settings: &Settings) -> Option<Ran> {
     catch_unwind(AssertUnwindSafe(|| run(seed, settings, &mut ()))).ok()
 }
 
-fn sight(bug: Bug, judge: Judge, seeds: u64) -> Sight {
+fn look_alone(bug: Bug, judge: Judge, seeds: Range<u64>, sight: &mut Sight) {
     let settings = settings(judge);
-    let mut sight = Sight::default();
-    for seed in 0..seeds {
+    for seed in seeds {
         let Some(ran) = attempt(seed, &settings) else {
             sight.panicked = Some(seed);
-            return sight;
+            return;
         };
         let Some(found) = ran.found else { continue };
         let invariant = found.violation.invariant;
         sight.first.get_or_insert((seed, invariant));
         if invariant == bug.invariant() {
             sight.named = Some(seed);
-            return sight;
+            return;
         }
     }
-    sight
+}
+
+/// The reports that go right although their mutant is armed, or that cannot be replayed.
+pub(crate) fn reports_that_go_right() -> Vec<String> {
+    let reports = match pinfold_tests::reports() {
+        Ok(reports) => reports,
+        Err(error) => return vec![format!("the reports cannot be read: {error}")],
+    };
+    let goes_right = |report: &Report| {
+        let named = Mutant::ALL.into_iter().find(|mutant| mutant.name() == report.mutant);
+        let Some(mutant) = named else { return Some(format!("{}: no mutant", report.path)) };
+        arm(Some(mutant));
+        let replayed = catch_unwind(|| {
+            let script = Script::read(&report.text).map_err(|fault| fault.to_string())?;
+            replay(&script, Bench::ALL, &mut ()).map_err(|fault| fault.to_string())
+        });
+        arm(None);
+        let right = match replayed {
+            Ok(Ok(replayed)) => replayed.found.is_none() && replayed.is_as_expected(),
+            Ok(Err(_)) | Err(_) => true,
+        };
+        right.then(|| format!("{} under {}", report.path, report.mutant))
+    };
+    reports.iter().filter_map(goes_right).collect()
 }
 
 /// Shrinks the first run in which a judge named the bug's promise.

@@ -1,6 +1,6 @@
 //! From a long run that breaks a promise to a short one that breaks the same.
 //!
-//! Choices are left out, first many at once and then one and two at a time, as long as the same
+//! Choices are left out, first many at once and then few at a time, as long as the same
 //! promise is still broken. What is no choice any more gives way to the nearest that is one, or is
 //! skipped. Then a bounded search says how
 //! far what is left is the shortest there is.
@@ -13,11 +13,14 @@ use pinfold_core::invariant::Invariant;
 use crate::digest::Digest;
 use crate::judges::Bench;
 use crate::run::Course;
+use crate::world::Kind;
 use crate::world::choice::Choice;
 use crate::world::setup::Setup;
 
 /// How many replays shrinking may take.
-const REPLAYS: u32 = 8_000;
+const REPLAYS: u32 = 20_000;
+/// Runs of up to so many choices are left out from every place.
+const WINDOW: usize = 6;
 /// Up to so many choices, pairs of them are left out as well.
 const PAIRS: usize = 60;
 
@@ -89,16 +92,18 @@ impl Case {
         let choices = self.breaks(&self.setup, &self.choices)?;
         let mut work = Work { case: self, setup: Arc::clone(&self.setup), choices, replays: 1 };
         work.simplify();
+        work.leave_out_processes();
+        work.leave_out_kinds();
         let mut size = work.choices.len().div_ceil(2);
-        while size > 0 {
-            let before = work.choices.len();
-            work.leave_out(size);
-            let shorter = work.choices.len() < before;
-            size = match (size, shorter) {
-                (1, true) => 1,
-                (1, false) => 0,
-                (size, _) => size.div_ceil(2),
-            };
+        while size > WINDOW {
+            work.leave_out(size, size);
+            size = size.div_ceil(2);
+        }
+        work.leave_out_kinds();
+        let mut before = usize::MAX;
+        while work.choices.len() < before {
+            before = work.choices.len();
+            (1..=WINDOW).rev().for_each(|size| work.leave_out(size, 1));
         }
         if work.choices.len() <= PAIRS {
             work.leave_out_pairs();
@@ -195,15 +200,35 @@ impl Work<'_> {
         shorter.map(|made| self.choices = made).is_some()
     }
 
-    /// Leaves out so many choices at once, from the end to the beginning.
-    fn leave_out(&mut self, size: usize) {
+    /// Leaves out so many choices at once, from the end to the beginning, and goes back by `stride`.
+    fn leave_out(&mut self, size: usize, stride: usize) {
         let mut end = self.choices.len();
         while end > 0 {
-            let from = end.saturating_sub(size);
             let mut fewer = self.choices.clone();
-            fewer.drain(from..end.min(fewer.len()));
+            fewer.drain(end.saturating_sub(size)..end);
             self.try_choices(&fewer);
-            end = from.min(self.choices.len());
+            end = end.saturating_sub(stride).min(self.choices.len());
+        }
+    }
+
+    /// Leaves out everything that one process does.
+    fn leave_out_processes(&mut self) {
+        for process in 0..self.setup.processes() {
+            self.leave_out_all(|choice| choice.process() == Some(process));
+        }
+    }
+
+    /// Leaves out every choice of one kind: first what goes wrong.
+    fn leave_out_kinds(&mut self) {
+        for kind in Kind::faults().chain(Kind::ordinary()) {
+            self.leave_out_all(|choice| Kind::of(choice) == kind);
+        }
+    }
+
+    fn leave_out_all(&mut self, leaves: impl Fn(Choice) -> bool) {
+        let fewer: Vec<_> = self.choices.iter().copied().filter(|it| !leaves(*it)).collect();
+        if fewer.len() < self.choices.len() {
+            self.try_choices(&fewer);
         }
     }
 

@@ -301,6 +301,57 @@ pub enum Choice {
     Look(Generation),
 }
 
+impl Choice {
+    /// The process that it is about, where it is about one.
+    #[must_use]
+    pub fn process(self) -> Option<u8> {
+        match self {
+            Self::Register(process)
+            | Self::Die(process)
+            | Self::Save { process, .. }
+            | Self::Load { process, .. }
+            | Self::Tell(process, _) => Some(process),
+            Self::GiveUp(job) | Self::Proceed(job) | Self::Cancel(job) | Self::Publish(job, _) => {
+                Some(job.process)
+            }
+            Self::Resend(about)
+            | Self::SendList(about)
+            | Self::Deliver(about)
+            | Self::Duplicate(about)
+            | Self::Misaddress(about)
+            | Self::Replay(about)
+            | Self::Lose(about)
+            | Self::Answer(about)
+            | Self::DuplicateAnswer(about)
+            | Self::LoseAnswer(about) => Some(about.process()),
+            Self::Put(id, _)
+            | Self::Get(id, _)
+            | Self::Check(id, _)
+            | Self::Retire(id)
+            | Self::Land(id) => Some(parts_of(id).0.process),
+            Self::Agree(_)
+            | Self::FollowUp
+            | Self::Sync
+            | Self::Write
+            | Self::Commit
+            | Self::FailSync(_)
+            | Self::Crash(_)
+            | Self::Restart
+            | Self::Compact
+            | Self::Delete(..)
+            | Self::LandDelete(..)
+            | Self::DropWork(_)
+            | Self::Vanish(..)
+            | Self::Return(..)
+            | Self::Damage(..)
+            | Self::RestartStore
+            | Self::Audit
+            | Self::Sweep(..)
+            | Self::Look(_) => None,
+        }
+    }
+}
+
 /// The name of a transfer's move or check, by its number there, from 1.
 #[must_use]
 pub fn move_id(job: JobId, number: u16) -> MoveId {

@@ -118,7 +118,10 @@ fn look_alone(bug: Bug, judge: Judge, seeds: Range<u64>, sight: &mut Sight) {
             sight.panicked = Some(seed);
             return;
         };
-        let Some(found) = ran.found else { continue };
+        // What cannot be read back, or does not recover, ends a run whoever looks on.
+        let Some(found) = ran.found.filter(|found| found.violation.judge == judge) else {
+            continue;
+        };
         let invariant = found.violation.invariant;
         sight.first.get_or_insert((seed, invariant));
         if invariant == bug.invariant() {

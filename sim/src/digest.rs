@@ -79,6 +79,7 @@ impl Hasher for Digest {
     }
 
     fn write_isize(&mut self, number: isize) {
-        self.word(number as u64);
+        // A variant's number, which is never negative.
+        self.word(u64::try_from(number).unwrap_or(u64::MAX));
     }
 }

@@ -146,7 +146,7 @@ impl Course {
     pub fn new(setup: Arc<Setup>, bench: Bench) -> Result<Self, Found> {
         let judges = Judges::new(&setup.genesis(), bench);
         let world = World::new(setup);
-        let world = world.map_err(|error| Found { violation: unreadable(error), step: 0 })?;
+        let world = world.map_err(|error| Found { violation: unreadable(&error), step: 0 })?;
         let (digest, seen) = (Digest::default(), Vec::new());
         Ok(Self { world, judges, digest, steps: 0, seen })
     }
@@ -167,7 +167,7 @@ impl Course {
         let done = self.world.step(choice, &mut self.seen);
         self.steps += 1;
         let step = self.steps;
-        let done = done.map_err(|error| Found { violation: unreadable(error), step })?;
+        let done = done.map_err(|error| Found { violation: unreadable(&error), step })?;
         digest_step(&mut self.digest, choice, &self.seen);
         watch.step(&self.world, kind, choice, &self.seen);
         self.judges.hear(&self.seen).map_err(|violation| Found { violation, step })?;
@@ -228,7 +228,7 @@ fn digest_step(digest: &mut Digest, choice: Choice, seen: &[Seen]) {
     }
 }
 
-fn unreadable(error: Unreadable) -> Violation {
+fn unreadable(error: &Unreadable) -> Violation {
     let what = error.to_string();
     Violation { invariant: error.invariant, judge: Judge::Recount, what }
 }

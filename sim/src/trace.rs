@@ -101,6 +101,32 @@ impl Trace {
                 let number = incarnation.map_or(String::new(), |number| format!(":{number}"));
                 format!("{}{number} died", self.names.show_owner(*owner))
             }
+            Seen::MoveBegan { .. }
+            | Seen::Landed { .. }
+            | Seen::PutSucceeded { .. }
+            | Seen::Confirmed { .. }
+            | Seen::Retired { .. }
+            | Seen::Deleted { .. }
+            | Seen::StoreLost { .. }
+            | Seen::Returned { .. }
+            | Seen::SourceReused { .. }
+            | Seen::DestinationReused { .. }
+            | Seen::Adopted { .. } => self.say_bytes(seen),
+            Seen::FalseProof { owner, incarnation } => {
+                let name = self.names.show_owner(*owner);
+                format!("{name}:{incarnation} is said to be done, and is not")
+            }
+            Seen::Listed { ticket, keys } => {
+                self.listed.insert(*ticket, keys.clone());
+                return Vec::new();
+            }
+        };
+        vec![line]
+    }
+
+    /// What became of bytes, in the store and in workers' memory.
+    fn say_bytes(&self, seen: &Seen) -> String {
+        match seen {
             Seen::MoveBegan { id, way, key, pin, .. } => {
                 let way = match way {
                     Way::Put => "put",
@@ -136,16 +162,8 @@ impl Trace {
                 let name = self.names.show_checkpoint(*checkpoint);
                 format!("{} adopts {count} objects of {name}", self.say_pin(*pin))
             }
-            Seen::FalseProof { owner, incarnation } => {
-                let name = self.names.show_owner(*owner);
-                format!("{name}:{incarnation} is said to be done, and is not")
-            }
-            Seen::Listed { ticket, keys } => {
-                self.listed.insert(*ticket, keys.clone());
-                return Vec::new();
-            }
-        };
-        vec![line]
+            _ => String::new(),
+        }
     }
 
     /// How many keys are what, and which are strays.

@@ -105,7 +105,7 @@ impl World {
         let pin = self.pin_id(name);
         let process = &self.processes[usize::from(name.process)];
         let lives_on = process.incarnation == Some(pin.op.incarnation)
-            || !self.lives.get(&name.incarnation).is_some_and(|life| process.life > life.1);
+            || self.lives.get(&name.incarnation).is_none_or(|life| process.life <= life.1);
         let is_held = process.jobs.iter().any(|job| job.pins.iter().any(|held| held.0 == pin))
             || process.asked.iter().any(|asked| asked.op == pin.op);
         let touched = self.store.moves.iter().any(|it| it.exposed && it.pin == pin);

@@ -4,7 +4,7 @@
 //! choice that names it by the old one means nothing. What it meant is most often the choice of the
 //! same kind, by the same process and with the same end, whose numbers are nearest.
 
-use pinfold_core::id::Generation;
+use pinfold_core::id::{Generation, ObjectId};
 
 use super::World;
 use super::choice::{About, Act, Choice, JobId, PinName, parts_of};
@@ -71,10 +71,6 @@ fn likeness(choice: Choice) -> Likeness {
         let (same, number) = job(id);
         (make(same), [number, 0, 0, 0])
     };
-    let of_message = |make: fn(About) -> Choice, about| {
-        let (same, numbers) = message(about);
-        (make(same), numbers)
-    };
     let of_move = |make: &dyn Fn(MoveId) -> Choice, id| {
         let (same, [job, number]) = moving(id);
         (make(same), [job, number, 0, 0])
@@ -92,16 +88,19 @@ fn likeness(choice: Choice) -> Likeness {
             let (same, numbers) = act_likeness(act);
             (Choice::Tell(process, same), numbers)
         }
-        Choice::Resend(about) => of_message(Choice::Resend, about),
-        Choice::SendList(about) => of_message(Choice::SendList, about),
-        Choice::Deliver(about) => of_message(Choice::Deliver, about),
-        Choice::Duplicate(about) => of_message(Choice::Duplicate, about),
-        Choice::Misaddress(about) => of_message(Choice::Misaddress, about),
-        Choice::Replay(about) => of_message(Choice::Replay, about),
-        Choice::Lose(about) => of_message(Choice::Lose, about),
-        Choice::Answer(about) => of_message(Choice::Answer, about),
-        Choice::DuplicateAnswer(about) => of_message(Choice::DuplicateAnswer, about),
-        Choice::LoseAnswer(about) => of_message(Choice::LoseAnswer, about),
+        Choice::Resend(about)
+        | Choice::SendList(about)
+        | Choice::Deliver(about)
+        | Choice::Duplicate(about)
+        | Choice::Misaddress(about)
+        | Choice::Replay(about)
+        | Choice::Lose(about)
+        | Choice::Answer(about)
+        | Choice::DuplicateAnswer(about)
+        | Choice::LoseAnswer(about) => {
+            let (same, numbers) = message(about);
+            (with_message(choice, same), numbers)
+        }
         Choice::Put(id, end) => of_move(&|id| Choice::Put(id, end), id),
         Choice::Get(id, end) => of_move(&|id| Choice::Get(id, end), id),
         Choice::Check(id, known) => of_move(&|id| Choice::Check(id, known), id),
@@ -109,20 +108,12 @@ fn likeness(choice: Choice) -> Likeness {
         Choice::Land(id) => of_move(&Choice::Land, id),
         Choice::Delete(work, end) => (Choice::Delete(0, end), [work.into(), 0, 0, 0]),
         Choice::DropWork(work) => (Choice::DropWork(0), [work.into(), 0, 0, 0]),
-        Choice::LandDelete(Generation(number), object) => {
-            (Choice::LandDelete(Generation(0), object), [number, 0, 0, 0])
-        }
-        Choice::Vanish(Generation(number), object) => {
-            (Choice::Vanish(Generation(0), object), [number, 0, 0, 0])
-        }
-        Choice::Return(Generation(number), object) => {
-            (Choice::Return(Generation(0), object), [number, 0, 0, 0])
-        }
-        Choice::Damage(Generation(number), object) => {
-            (Choice::Damage(Generation(0), object), [number, 0, 0, 0])
-        }
-        Choice::Sweep(Generation(number), object) => {
-            (Choice::Sweep(Generation(0), object), [number, 0, 0, 0])
+        Choice::LandDelete(generation, object)
+        | Choice::Vanish(generation, object)
+        | Choice::Return(generation, object)
+        | Choice::Damage(generation, object)
+        | Choice::Sweep(generation, object) => {
+            (with_object(choice, object), [generation.0, 0, 0, 0])
         }
         Choice::Look(Generation(number)) => (Choice::Look(Generation(0)), [number, 0, 0, 0]),
         Choice::Crash(kept) => (Choice::Crash(0), [kept.into(), 0, 0, 0]),
@@ -139,6 +130,36 @@ fn likeness(choice: Choice) -> Likeness {
         | Choice::Compact
         | Choice::RestartStore
         | Choice::Audit => (choice, none),
+    }
+}
+
+/// The same choice about this object of no generation.
+fn with_object(choice: Choice, object: ObjectId) -> Choice {
+    let none = Generation(0);
+    match choice {
+        Choice::LandDelete(..) => Choice::LandDelete(none, object),
+        Choice::Vanish(..) => Choice::Vanish(none, object),
+        Choice::Return(..) => Choice::Return(none, object),
+        Choice::Damage(..) => Choice::Damage(none, object),
+        Choice::Sweep(..) => Choice::Sweep(none, object),
+        other => other,
+    }
+}
+
+/// The same choice about another message.
+fn with_message(choice: Choice, about: About) -> Choice {
+    match choice {
+        Choice::Resend(_) => Choice::Resend(about),
+        Choice::SendList(_) => Choice::SendList(about),
+        Choice::Deliver(_) => Choice::Deliver(about),
+        Choice::Duplicate(_) => Choice::Duplicate(about),
+        Choice::Misaddress(_) => Choice::Misaddress(about),
+        Choice::Replay(_) => Choice::Replay(about),
+        Choice::Lose(_) => Choice::Lose(about),
+        Choice::Answer(_) => Choice::Answer(about),
+        Choice::DuplicateAnswer(_) => Choice::DuplicateAnswer(about),
+        Choice::LoseAnswer(_) => Choice::LoseAnswer(about),
+        other => other,
     }
 }
 

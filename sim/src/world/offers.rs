@@ -68,6 +68,19 @@ impl World {
     /// the written frame; any number of bytes between is a choice too.
     pub fn offer(&self, kind: Kind, found: &mut Vec<Choice>) {
         let from = found.len();
+        self.list(kind, found);
+        let mut place = from;
+        while place < found.len() {
+            if self.allows(found[place]) && self.kind_of(found[place]) == kind {
+                place += 1;
+            } else {
+                found.swap_remove(place);
+            }
+        }
+    }
+
+    /// What could be a choice of a kind: some of it may not be one now.
+    fn list(&self, kind: Kind, found: &mut Vec<Choice>) {
         match kind {
             Kind::Save | Kind::Load => self.offer_transfers(kind, found),
             Kind::Agree | Kind::GiveUp | Kind::Proceed | Kind::Cancel | Kind::Publish => {
@@ -83,16 +96,16 @@ impl World {
             Kind::Answer | Kind::DuplicateAnswer | Kind::LoseAnswer => {
                 self.offer_messages(kind, found);
             }
-            Kind::Sync => found.push(Choice::Sync),
-            Kind::Write => found.push(Choice::Write),
-            Kind::Commit => found.push(Choice::Commit),
-            Kind::FollowUp => found.push(Choice::FollowUp),
-            Kind::Restart => found.push(Choice::Restart),
-            Kind::Compact => found.push(Choice::Compact),
+            Kind::Sync
+            | Kind::Write
+            | Kind::Commit
+            | Kind::FollowUp
+            | Kind::Restart
+            | Kind::Compact
+            | Kind::Crash
+            | Kind::FailSync => self.offer_coordinator(kind, found),
             Kind::Audit => found.push(Choice::Audit),
             Kind::RestartStore => found.push(Choice::RestartStore),
-            Kind::Crash => found.extend(self.kept().into_iter().map(Choice::Crash)),
-            Kind::FailSync => found.extend(self.kept().into_iter().map(Choice::FailSync)),
             Kind::PutOk
             | Kind::PutUnretired
             | Kind::PutNotStarted
@@ -135,13 +148,18 @@ impl World {
             | Kind::Malformed
             | Kind::Conflict => self.offer_acts(kind, found),
         }
-        let mut place = from;
-        while place < found.len() {
-            if self.allows(found[place]) && self.kind_of(found[place]) == kind {
-                place += 1;
-            } else {
-                found.swap_remove(place);
-            }
+    }
+
+    fn offer_coordinator(&self, kind: Kind, found: &mut Vec<Choice>) {
+        match kind {
+            Kind::Crash => found.extend(self.kept().into_iter().map(Choice::Crash)),
+            Kind::FailSync => found.extend(self.kept().into_iter().map(Choice::FailSync)),
+            Kind::Sync => found.push(Choice::Sync),
+            Kind::Write => found.push(Choice::Write),
+            Kind::Commit => found.push(Choice::Commit),
+            Kind::FollowUp => found.push(Choice::FollowUp),
+            Kind::Restart => found.push(Choice::Restart),
+            _ => found.push(Choice::Compact),
         }
     }
 

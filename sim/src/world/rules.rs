@@ -2,7 +2,7 @@
 
 use super::World;
 use super::choice::{About, Act, Choice, DeleteEnd, JobId, Lands, PinName, Publishes, PutEnd};
-use super::job::{Doing, Stands};
+use super::job::{Doing, Job, Stands};
 use super::setup::GEOMETRIES;
 use crate::seen::{MoveId, Way};
 use crate::store::StoreKey;
@@ -94,7 +94,10 @@ impl World {
         let fits = match choice {
             Choice::Save { endpoint, geometry, attempt, shards, publishes, .. } => {
                 let all = (1_u8 << self.setup.shards) - 1;
-                let another_rank = |job: &super::job::Job| matches!(job.doing, Doing::Saves { attempt: other, .. } if other == attempt);
+                let another_rank = |job: &Job| match job.doing {
+                    Doing::Saves { attempt: other, .. } => other == attempt,
+                    Doing::Loads => false,
+                };
                 endpoint < self.setup.endpoints
                     && usize::from(geometry) < GEOMETRIES
                     && (1..=self.attempts + 1).contains(&attempt)

@@ -56,12 +56,12 @@ impl Reader<'_> {
             "crash" => Choice::Crash(self.line.number(1)?),
             "restart" => Choice::Restart,
             "compact" => Choice::Compact,
-            "put" => Choice::Put(self.move_id()?, self.put_end()?),
-            "get" => Choice::Get(self.move_id()?, self.get_end()?),
+            "put" => Choice::Put(self.move_id()?, self.end_of_put()?),
+            "get" => Choice::Get(self.move_id()?, self.end_of_get()?),
             "check" => Choice::Check(self.move_id()?, self.either("known", "unknown")?),
             "retire" => Choice::Retire(self.move_id()?),
             "land" => Choice::Land(self.move_id()?),
-            "delete" => Choice::Delete(self.work(1)?, self.delete_end()?),
+            "delete" => Choice::Delete(self.work(1)?, self.end_of_delete()?),
             "drop-work" => Choice::DropWork(self.work(1)?),
             "restart-store" => Choice::RestartStore,
             "audit" => Choice::Audit,
@@ -302,7 +302,7 @@ impl Reader<'_> {
         self.line.words.get(place).is_some_and(|word| word == "unretired")
     }
 
-    fn put_end(&self) -> Result<PutEnd, Fault> {
+    fn end_of_put(&self) -> Result<PutEnd, Fault> {
         let rest: Vec<&str> = self.line.words.iter().skip(2).map(String::as_str).collect();
         Ok(match rest.as_slice() {
             ["ok"] => PutEnd::Ok,
@@ -322,7 +322,7 @@ impl Reader<'_> {
         })
     }
 
-    fn get_end(&self) -> Result<GetEnd, Fault> {
+    fn end_of_get(&self) -> Result<GetEnd, Fault> {
         let retired = !self.is_unretired(3);
         match (self.line.word(2)?, retired) {
             ("answered", true) => Ok(GetEnd::Answered),
@@ -334,7 +334,7 @@ impl Reader<'_> {
         }
     }
 
-    fn delete_end(&self) -> Result<DeleteEnd, Fault> {
+    fn end_of_delete(&self) -> Result<DeleteEnd, Fault> {
         match self.line.word(2)? {
             "gone" => Ok(DeleteEnd::Gone),
             "refused" => Ok(DeleteEnd::Refused),

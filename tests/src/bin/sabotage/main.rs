@@ -1,5 +1,5 @@
-//! `cargo sabotage`: arms each deliberate bug of pinfold-core, and asks every judge of the simulator
-//! whether it sees it.
+//! `cargo sabotage`: arms each deliberate bug of pinfold-core, and asks every judge of the
+//! simulator whether it sees it.
 //!
 //! It is of use only in a build that has the bugs, which only the alias makes. Any other build says
 //! so, and fails.

@@ -279,7 +279,7 @@ fn bugs() -> Vec<Bug> {
     for line in variants.lines().map(str::trim) {
         match line.strip_prefix("/// ") {
             Some(words) => about.push(words),
-            None => abouts.push((line.trim_end_matches(','), about.drain(..).collect::<Vec<_>>())),
+            None => abouts.push((line.trim_end_matches(','), std::mem::take(&mut about))),
         }
     }
     let rows = rest.lines().filter_map(|line| line.trim().strip_prefix("(Mutant::"));

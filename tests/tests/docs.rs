@@ -7,6 +7,15 @@ use pinfold_core::catalog::Blocker;
 use pinfold_core::id::{ConversationId, Incarnation, OpId, OwnerId, PinId, ShardIndex, TurnId};
 use pinfold_core::invariant::Invariant;
 use pinfold_core::outcome::TurnKey;
+use pinfold_sim::coverage::effect;
+use pinfold_sim::judges::Bench;
+use pinfold_sim::script::Script;
+use pinfold_sim::script::world::{read as read_choice, replay, setup_of};
+use pinfold_sim::swarm::Mix;
+use pinfold_sim::violation::Judge;
+use pinfold_sim::world::Kind;
+use pinfold_sim::world::choice::Choice;
+use pinfold_sim::world::setup::Setup;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
@@ -157,6 +166,160 @@ fn the_table_for_operators_is_true() {
 fn lifters(blocker: &Blocker) -> String {
     let names: Vec<_> = blocker.lifters().iter().map(|lifter| lifter.name()).collect();
     names.join(", ")
+}
+
+/// The cell of a page's table that a person writes: the one behind this row's first cell.
+fn written(page: &str, first: &str, place: usize) -> String {
+    let row = page.lines().find(|line| line.starts_with(&format!("| {first} | ")));
+    let row = row.unwrap_or_else(|| panic!("no row begins with | {first} |"));
+    row.split(" | ").nth(place).unwrap_or_default().trim_end_matches(" |").to_string()
+}
+
+/// The choice that a line of a script names, in a World that has two of everything.
+fn choice(line: &str) -> Choice {
+    let script = format!("# {line}\nworld operators=2 shards=2 endpoints=4\n\n{line}\n");
+    let script = Script::read(&script).unwrap_or_else(|fault| panic!("{line}: {fault}"));
+    let setup = setup_of(&script.header).expect("a header");
+    let command = &script.blocks[0].commands[0];
+    read_choice(&setup, command).unwrap_or_else(|fault| panic!("{line}: {fault}"))
+}
+
+/// Whether a proof is true, no line says: both kinds of it are written alike.
+fn is_written_as(kind: Kind, line: &str) -> bool {
+    let alike = match kind {
+        Kind::FalseSettle => Kind::ProvenSettle,
+        Kind::FalseFence => Kind::ProvenFence,
+        kind => kind,
+    };
+    Kind::of(choice(line)) == alike
+}
+
+/// `docs/simulation.md` has every kind of choice, in the simulator's own words; the lines of a
+/// script beside it are of that kind.
+#[test]
+fn the_tables_of_kinds_are_true() {
+    let page = read("docs/simulation.md");
+    let row = |kind: Kind| {
+        let name = format!("`{}`", kind.name());
+        let lines = written(&page, &name, 2);
+        assert!(quoted(&lines).next().is_some(), "no line of a script for {name}");
+        for line in quoted(&lines) {
+            assert!(is_written_as(kind, line), "{name}: {line} is {:?}", Kind::of(choice(line)));
+        }
+        format!("| {name} | {} | {lines} | {} |", kind.about(), effect::words(kind))
+    };
+    let head = "| knob | what happens | as a line of a script | it made a difference when |";
+    let calm = Mix::calm();
+    let mut steps = format!("{head} usual weight |\n|---|---|---|---|---|\n");
+    for kind in Kind::ordinary() {
+        steps += &format!("{} {} |\n", row(kind), calm.of(kind));
+    }
+    agrees("docs/simulation.md", "steps", &steps);
+    let mut faults = format!("{head}\n|---|---|---|---|\n");
+    for kind in Kind::faults() {
+        faults += &format!("{}\n", row(kind));
+    }
+    agrees("docs/simulation.md", "faults", &faults);
+}
+
+/// The header's table has the usual values and the bounds that a header is read with.
+#[test]
+fn the_table_of_sizes_is_true() {
+    let page = read("docs/simulation.md");
+    let table = between(&page, "sizes");
+    let setup = |option: &str, value: &str| {
+        let text = format!("# {option}\nworld {option}={value}\n\nsync\n");
+        Script::read(&text).and_then(|script| setup_of(&script.header))
+    };
+    let mut seen = 0;
+    for row in table.lines().skip(2) {
+        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+        let [_, option, from, to, usual, ..] = cells[..] else { panic!("{row}") };
+        let option = option.trim_matches('`');
+        assert_eq!(setup(option, usual), Ok(Setup::default()), "{row}");
+        for bound in [from, to].into_iter().filter(|bound| !bound.is_empty()) {
+            assert!(setup(option, bound).is_ok(), "{row}: {bound}");
+        }
+        for (bound, beyond) in [(from, -1_i64), (to, 1)] {
+            let outside = bound.parse::<i64>().map(|bound| bound + beyond);
+            assert!(!outside.is_ok_and(|it| setup(option, &it.to_string()).is_ok()), "{row}");
+        }
+        seen += 1;
+    }
+    assert!(seen > 9, "{table}");
+}
+
+/// Each script of a World on the page goes as it says.
+#[test]
+fn the_scripts_on_the_page_hold() {
+    let page = read("docs/simulation.md");
+    let blocks = page.split("```\n").skip(1).step_by(2);
+    let scripts: Vec<&str> = blocks.filter(|text| text.contains("\nworld ")).collect();
+    assert!(!scripts.is_empty(), "the page shows a script");
+    for text in scripts {
+        let script = Script::read(text).unwrap_or_else(|fault| panic!("{fault}:\n{text}"));
+        let replayed = replay(&script, Bench::ALL, &mut ()).expect("a script of a World");
+        assert_eq!((&replayed.found, replayed.is_as_expected()), (&None, true), "{replayed:?}");
+    }
+}
+
+/// A deliberate bug as its source says it: its words, its name, and the promise that it breaks.
+struct Bug {
+    about: String,
+    name: String,
+    promise: String,
+}
+
+/// The deliberate bugs, from the source: this build has none of them.
+fn bugs() -> Vec<Bug> {
+    let source = read("core/src/mutant.rs");
+    let (_, variants) = source.split_once("pub enum Mutant {\n").expect("the enum");
+    let (variants, rest) = variants.split_once("\n}\n").expect("its end");
+    let (mut abouts, mut about) = (Vec::new(), Vec::new());
+    for line in variants.lines().map(str::trim) {
+        match line.strip_prefix("/// ") {
+            Some(words) => about.push(words),
+            None => abouts.push((line.trim_end_matches(','), std::mem::take(&mut about))),
+        }
+    }
+    let rows = rest.lines().filter_map(|line| line.trim().strip_prefix("(Mutant::"));
+    let rows: Vec<&str> = rows.collect();
+    assert_eq!(rows.len(), abouts.len(), "a row for each variant");
+    let bug = |(row, (variant, about)): (&str, (&str, Vec<&str>))| {
+        let parts: Vec<&str> = row.split(", ").collect();
+        assert_eq!(parts[0], variant, "the rows are in the enum's order");
+        let promise = parts[2].trim_start_matches("Invariant::").trim_end_matches("),");
+        let name = parts[1].trim_matches('"').to_string();
+        Bug { about: about.join(" "), name, promise: promise.to_string() }
+    };
+    rows.into_iter().zip(abouts).map(bug).collect()
+}
+
+/// `docs/invariants.md` has every deliberate bug behind the promise that it breaks, and names the
+/// judges that see it.
+#[test]
+fn the_table_of_mutants_is_true() {
+    let page = read("docs/invariants.md");
+    let head = "| mutant | promise | what is wrong | seen by |";
+    let mut table = format!("{head}\n|---|---|---|---|\n");
+    let mut unbroken = Invariant::ALL.map(|invariant| invariant.to_string()).to_vec();
+    for Bug { about, name, promise } in bugs() {
+        let judges = written(&page, &format!("`{name}`"), 3);
+        for judge in judges.split(", ") {
+            let known = Judge::ALL.iter().any(|it| it.name() == judge);
+            assert!(known, "{name}: {judge:?} is no judge");
+        }
+        unbroken.retain(|invariant| *invariant != promise);
+        table += &format!("| `{name}` | {promise} | {about} | {judges} |\n");
+    }
+    assert!(unbroken.is_empty(), "no mutant breaks {unbroken:?}");
+    agrees("docs/invariants.md", "mutants", &table);
+}
+
+/// What stands between a page's marks.
+fn between<'a>(page: &'a str, mark: &str) -> &'a str {
+    let (_, rest) = page.split_once(&format!("<!-- {mark} -->\n")).expect("the mark");
+    rest.split_once(&format!("<!-- end of {mark} -->")).expect("the end").0
 }
 
 /// The table between a page's marks is this one; `UPDATE_EXPECT=1` makes it so.

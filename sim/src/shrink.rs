@@ -200,7 +200,7 @@ impl Work<'_> {
         shorter.map(|made| self.choices = made).is_some()
     }
 
-    /// Leaves out so many choices at once, from the end to the beginning, and goes back by `stride`.
+    /// Leaves out so many choices at once, from the end to the beginning, going back by `stride`.
     fn leave_out(&mut self, size: usize, stride: usize) {
         let mut end = self.choices.len();
         while end > 0 {

@@ -1,7 +1,7 @@
 //! What seeds mean is the same on every machine, in debug and in release.
 //!
-//! The table has a digest for each of some seeds, which this test repeats in whatever build it runs;
-//! and one for all of `0..2000`, which `./ci.sh sim` repeats in a release build.
+//! The table has a digest for each of some seeds, which this test repeats in whatever build it
+//! runs; and one for all of `0..2000`, which `./ci.sh sim` repeats in a release build.
 
 use std::fmt::Write;
 use std::fs;

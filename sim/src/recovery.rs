@@ -11,7 +11,9 @@ use pinfold_core::outcome::Evidence;
 
 use crate::seen::{Seen, Way};
 use crate::violation::{Judge, Violation};
-use crate::world::choice::{About, Act, Choice, DeleteEnd, GetEnd, PutEnd};
+use crate::world::choice::{
+    About, Act, Choice, Coordinate, DeleteEnd, GetEnd, HostCall, ObjectChange, Passage, PutEnd,
+};
 use crate::world::coordinator::Unreadable;
 use crate::world::job::Stands;
 use crate::world::process::Process;
@@ -119,7 +121,7 @@ impl Recovery {
         let left = world.private_objects().count();
         let waits = world.coordinator.disk.catalog.gauges().collectable > 0;
         if let Some((id, object)) = world.store.strays.iter().next() {
-            return Some(Choice::Sweep(id.generation, *object));
+            return Some(Choice::Object(id.generation, *object, ObjectChange::Sweep));
         }
         if left == self.left && self.rounds > 1 && !(waits && self.rounds < 4) {
             let audits = core::mem::replace(&mut self.audited, true);
@@ -132,7 +134,7 @@ impl Recovery {
 
     fn empty(&mut self, world: &World) -> Option<Choice> {
         if let Some(choice) = world.store.strays.iter().next() {
-            return Some(Choice::Sweep(choice.0.generation, choice.1));
+            return Some(Choice::Object(choice.0.generation, choice.1, ObjectChange::Sweep));
         }
         let operator = operator(world)?;
         let act = |act| Some(Choice::Tell(operator, act));
@@ -269,16 +271,22 @@ fn ending(world: &World) -> Option<Choice> {
 
 fn coordinator(world: &World) -> Option<Choice> {
     let poisoned = world.coordinator.engine.as_ref().is_some_and(|it| it.is_poisoned());
-    let kept = [Choice::Restart, Choice::Commit, Choice::Sync, Choice::FollowUp];
+    let kept = [
+        Choice::Coordinator(Coordinate::Restart),
+        Choice::Coordinator(Coordinate::Commit),
+        Choice::Coordinator(Coordinate::Sync),
+        Choice::Coordinator(Coordinate::FollowUp),
+    ];
     if poisoned {
-        return Some(Choice::Crash(0));
+        return Some(Choice::Coordinator(Coordinate::Crash(0)));
     }
     kept.into_iter().find(|choice| world.allows(*choice))
 }
 
 fn messages(world: &World) -> Option<Choice> {
-    let request = world.requests.sent.first().map(|it| Choice::Deliver(it.about));
-    request.or_else(|| world.answers.sent.first().map(|it| Choice::Answer(it.about)))
+    let request = world.requests.sent.first().map(|it| Choice::Message(it.about, Passage::Deliver));
+    request
+        .or_else(|| world.answers.sent.first().map(|it| Choice::Message(it.about, Passage::Answer)))
 }
 
 fn bytes(world: &World) -> Option<Choice> {
@@ -294,7 +302,11 @@ fn bytes(world: &World) -> Option<Choice> {
     if let Some(check) = store.checks.first() {
         return Some(Choice::Check(check.id, true));
     }
-    store.late_deletes.iter().next().map(|(id, object)| Choice::LandDelete(id.generation, *object))
+    store
+        .late_deletes
+        .iter()
+        .next()
+        .map(|(id, object)| Choice::Object(id.generation, *object, ObjectChange::LandDelete))
 }
 
 /// Ranks that wait for others agree or give up; whoever waits for another's publication ends.
@@ -302,11 +314,11 @@ fn transfers(world: &World) -> Option<Choice> {
     let mut jobs = world.processes.iter().flat_map(|process| &process.jobs);
     jobs.find_map(|job| match job.stands {
         Stands::Nowhere => None,
-        Stands::Wait => Some(Choice::Cancel(job.id)),
+        Stands::Wait => Some(Choice::Host(job.id, HostCall::Cancel)),
         Stands::Agree(_) => {
             let mut offers = Vec::new();
             world.offer(Kind::Agree, &mut offers);
-            offers.first().copied().or(Some(Choice::GiveUp(job.id)))
+            offers.first().copied().or(Some(Choice::Host(job.id, HostCall::GiveUp)))
         }
     })
 }
@@ -330,7 +342,10 @@ fn again(world: &World) -> Option<Choice> {
         }
         if let Some(asked) = process.asked.first() {
             let (life, sequence) = (process.life, asked.op.sequence);
-            return Some(Choice::Resend(About::Command { process: index, life, sequence }));
+            return Some(Choice::Message(
+                About::Command { process: index, life, sequence },
+                Passage::Resend,
+            ));
         }
     }
     None

@@ -8,7 +8,7 @@ use pinfold_core::engine::Engine;
 
 use crate::draws::{Draws, Stream};
 use crate::swarm::Mix;
-use crate::world::choice::{Choice, JobId, Publishes};
+use crate::world::choice::{Choice, Coordinate, JobId, Publishes};
 use crate::world::{Group, Kind, World};
 
 /// How often a kind is drawn that turns out to have no choice, before the step is given up.
@@ -66,7 +66,7 @@ impl Schedule {
         }
         let engine = world.coordinator.engine.as_ref();
         let end = if engine.is_some_and(Engine::is_poisoned) {
-            (Kind::Crash, Choice::Crash(0))
+            (Kind::Crash, Choice::Coordinator(Coordinate::Crash(0)))
         } else {
             (Kind::Die, Choice::Die(barred(world)?))
         };
@@ -94,8 +94,8 @@ impl Schedule {
             Kind::Save => self.draw_save(world)?,
             Kind::Load => self.draw_load(world)?,
             Kind::Publish => self.draw_publication(world)?,
-            Kind::Crash => Choice::Crash(self.draw_kept(world)),
-            Kind::FailSync => Choice::FailSync(self.draw_kept(world)),
+            Kind::Crash => Choice::Coordinator(Coordinate::Crash(self.draw_kept(world))),
+            Kind::FailSync => Choice::Coordinator(Coordinate::FailSync(self.draw_kept(world))),
             _ => {
                 self.offers.clear();
                 world.offer(kind, &mut self.offers);

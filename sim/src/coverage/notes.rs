@@ -17,7 +17,9 @@ use super::ripe::{Tally, is_ripe, key_of, open_shards, tally};
 use super::verbs::{ANY, row_of};
 use crate::seen::{MoveId, Seen};
 use crate::store::StoreKey;
-use crate::world::choice::{About, Choice, DeleteEnd, GetEnd, PutEnd};
+use crate::world::choice::{
+    About, Choice, Coordinate, DeleteEnd, GetEnd, ObjectChange, Passage, PutEnd,
+};
 use crate::world::{Kind, World};
 
 /// An input that was not answered yet.
@@ -121,12 +123,12 @@ impl Notes {
                 let life = world.processes[usize::from(process)].life;
                 self.lost.remove(&About::Register { process, life })
             }
-            Choice::Resend(about) => self.lost.remove(&about),
-            Choice::Deliver(about) | Choice::Duplicate(about) => {
+            Choice::Message(about, Passage::Resend) => self.lost.remove(&about),
+            Choice::Message(about, Passage::Deliver | Passage::Duplicate) => {
                 self.before.again = self.copied.remove(&about);
                 None
             }
-            Choice::Answer(about) | Choice::DuplicateAnswer(about) => {
+            Choice::Message(about, Passage::Answer | Passage::DuplicateAnswer) => {
                 self.before.reheard = self.heard.remove(&about);
                 None
             }
@@ -139,8 +141,7 @@ impl Notes {
                 if unseen { None } else { self.spoilt.remove(&key) }
             }
             Choice::Delete(_, DeleteEnd::Gone | DeleteEnd::Probed)
-            | Choice::LandDelete(..)
-            | Choice::Sweep(..) => {
+            | Choice::Object(_, _, ObjectChange::LandDelete | ObjectChange::Sweep) => {
                 let found = self.spoilt.remove(&key_of(world, choice)?);
                 found.filter(|kind| *kind == Kind::Return)
             }
@@ -151,19 +152,21 @@ impl Notes {
     /// What a choice leaves behind.
     fn leaves(&mut self, world: &World, kind: Kind, choice: Choice) {
         match choice {
-            Choice::Duplicate(about) | Choice::Replay(about) => {
+            Choice::Message(about, Passage::Duplicate | Passage::Replay) => {
                 self.copied.insert(about, kind);
             }
-            Choice::DuplicateAnswer(about) => {
+            Choice::Message(about, Passage::DuplicateAnswer) => {
                 self.heard.insert(about, kind);
             }
-            Choice::Lose(about) | Choice::LoseAnswer(about) => {
+            Choice::Message(about, Passage::Lose | Passage::LoseAnswer) => {
                 self.lost.insert(about, kind);
             }
             Choice::Put(_, PutEnd::OkAbsent | PutEnd::OkGarbage | PutEnd::OkShort)
-            | Choice::Vanish(..)
-            | Choice::Return(..)
-            | Choice::Damage(..) => {
+            | Choice::Object(
+                _,
+                _,
+                ObjectChange::Vanish | ObjectChange::Return | ObjectChange::Damage,
+            ) => {
                 self.spoilt.extend(key_of(world, choice).map(|key| (key, kind)));
             }
             Choice::Put(id, PutEnd::Failed { retired: false, .. })
@@ -174,7 +177,9 @@ impl Notes {
                 let work = world.store.work.iter().find(|work| work.number == number);
                 self.dropped.extend(work.map(|work| (work.checkpoint, kind)));
             }
-            Choice::Compact => self.compacted = world.coordinator.disk.position,
+            Choice::Coordinator(Coordinate::Compact) => {
+                self.compacted = world.coordinator.disk.position;
+            }
             _ => {}
         }
     }
@@ -233,16 +238,16 @@ impl Notes {
     fn is_stirred(&self, world: &World, choice: Choice, seen: &[Seen]) -> bool {
         let saw = |is_it: fn(&Seen) -> bool| seen.iter().any(is_it);
         match choice {
-            Choice::Sync | Choice::Commit => {
+            Choice::Coordinator(Coordinate::Sync | Coordinate::Commit) => {
                 saw(|it| matches!(it, Seen::Replied { .. } | Seen::HandedOut { .. }))
             }
-            Choice::FailSync(_) => {
+            Choice::Coordinator(Coordinate::FailSync(_)) => {
                 saw(|it| matches!(it, Seen::Replied { reply: Reply::Poisoned, .. }))
             }
-            Choice::FollowUp => {
+            Choice::Coordinator(Coordinate::FollowUp) => {
                 world.coordinator.engine.as_ref().is_some_and(|engine| !engine.is_idle())
             }
-            Choice::Write => world.coordinator.batch.is_some(),
+            Choice::Coordinator(Coordinate::Write) => world.coordinator.batch.is_some(),
             Choice::Put(_, PutEnd::Ok) | Choice::Land(_) => {
                 saw(|it| matches!(it, Seen::Landed { .. }))
             }

@@ -6,7 +6,7 @@ use pinfold_core::id::{CheckpointId, Generation};
 use super::names;
 use crate::store::StoreKey;
 use crate::world::World;
-use crate::world::choice::{About, Choice, JobId};
+use crate::world::choice::{About, Choice, Coordinate, HostCall, JobId, ObjectChange, Passage};
 use crate::world::job::{Job, Stands};
 use crate::world::network::Asks;
 use crate::world::process::Process;
@@ -46,13 +46,15 @@ const NO_RECORD: &str = "no record";
 /// The phases in which a choice hits, before it comes true; none for what is no fault.
 pub(super) fn phases(world: &World, choice: Choice, hit: &mut impl FnMut(&'static str)) {
     match choice {
-        Choice::Duplicate(about)
-        | Choice::Misaddress(about)
-        | Choice::Lose(about)
-        | Choice::Replay(about) => hit(world.request(about).map_or(ANSWERED, carried)),
-        Choice::DuplicateAnswer(about) | Choice::LoseAnswer(about) => hit(answered(world, about)),
-        Choice::Crash(kept_bytes) => hit(coordinator(world, kept_bytes)),
-        Choice::FailSync(kept_bytes) => hit(frame(world, kept_bytes)),
+        Choice::Message(about, Passage::Duplicate | Passage::Misaddress)
+        | Choice::Message(about, Passage::Lose | Passage::Replay) => {
+            hit(world.request(about).map_or(ANSWERED, carried));
+        }
+        Choice::Message(about, Passage::DuplicateAnswer | Passage::LoseAnswer) => {
+            hit(answered(world, about));
+        }
+        Choice::Coordinator(Coordinate::Crash(kept_bytes)) => hit(coordinator(world, kept_bytes)),
+        Choice::Coordinator(Coordinate::FailSync(kept_bytes)) => hit(frame(world, kept_bytes)),
         Choice::Die(process) => doings(world, &world.processes[usize::from(process)], hit),
         Choice::Put(id, _) | Choice::Get(id, _) | Choice::Land(id) | Choice::Retire(id) => {
             let place = world.store.place_of(id);
@@ -62,10 +64,10 @@ pub(super) fn phases(world: &World, choice: Choice, hit: &mut impl FnMut(&'stati
                 hit(state(world, Some(checkpoint)));
             }
         }
-        Choice::Vanish(generation, _)
-        | Choice::Return(generation, _)
-        | Choice::Damage(generation, _)
-        | Choice::LandDelete(generation, _) => hit(state_of(world, generation)),
+        Choice::Object(generation, _, ObjectChange::Vanish | ObjectChange::Return)
+        | Choice::Object(generation, _, ObjectChange::Damage | ObjectChange::LandDelete) => {
+            hit(state_of(world, generation));
+        }
         Choice::Delete(number, _) | Choice::DropWork(number) => {
             let work = world.store.work.iter().find(|work| work.number == number);
             hit(state(world, work.map(|work| work.checkpoint)));
@@ -74,25 +76,18 @@ pub(super) fn phases(world: &World, choice: Choice, hit: &mut impl FnMut(&'stati
         | Choice::Save { .. }
         | Choice::Load { .. }
         | Choice::Agree(_)
-        | Choice::GiveUp(_)
-        | Choice::Proceed(_)
-        | Choice::Cancel(_)
+        | Choice::Host(_, HostCall::GiveUp | HostCall::Proceed | HostCall::Cancel)
         | Choice::Publish(..)
         | Choice::Tell(..)
-        | Choice::Resend(_)
-        | Choice::SendList(_)
-        | Choice::Deliver(_)
-        | Choice::Answer(_)
-        | Choice::FollowUp
-        | Choice::Sync
-        | Choice::Write
-        | Choice::Commit
-        | Choice::Restart
-        | Choice::Compact
+        | Choice::Message(_, Passage::Resend | Passage::SendList)
+        | Choice::Message(_, Passage::Deliver | Passage::Answer)
+        | Choice::Coordinator(Coordinate::FollowUp | Coordinate::Sync)
+        | Choice::Coordinator(Coordinate::Write | Coordinate::Commit)
+        | Choice::Coordinator(Coordinate::Restart | Coordinate::Compact)
         | Choice::Check(..)
         | Choice::RestartStore
         | Choice::Audit
-        | Choice::Sweep(..)
+        | Choice::Object(_, _, ObjectChange::Sweep)
         | Choice::Look(_) => {}
     }
 }

@@ -4,7 +4,9 @@ use pinfold_core::outcome::Evidence;
 
 use crate::store::StoreKey;
 use crate::world::World;
-use crate::world::choice::{Choice, DeleteEnd, GetEnd, JobId, parts_of};
+use crate::world::choice::{
+    Choice, Coordinate, DeleteEnd, GetEnd, HostCall, JobId, ObjectChange, Passage, parts_of,
+};
 use crate::world::job::{Doing, Job, shards_of};
 
 /// How far the processes are, as far as one step shows: what waits, what was asked, what was begun,
@@ -49,11 +51,12 @@ pub(super) fn key_of(world: &World, choice: Choice) -> Option<StoreKey> {
             store.place_of(id).map(|place| store.moves[place].key)
         }
         Choice::Check(id, _) => store.checks.iter().find(|it| it.id == id).map(|it| it.key),
-        Choice::Vanish(generation, object)
-        | Choice::Return(generation, object)
-        | Choice::Damage(generation, object)
-        | Choice::LandDelete(generation, object)
-        | Choice::Sweep(generation, object) => world.key_at((generation, object)),
+        Choice::Object(generation, object, ObjectChange::Vanish | ObjectChange::Return)
+        | Choice::Object(
+            generation,
+            object,
+            ObjectChange::Damage | ObjectChange::LandDelete | ObjectChange::Sweep,
+        ) => world.key_at((generation, object)),
         Choice::Delete(number, _) => {
             let work = store.work.iter().find(|work| work.number == number)?;
             let object = work.objects.get(work.outcomes.len())?;
@@ -68,15 +71,17 @@ pub(super) fn is_ripe(world: &World, choice: Choice, compacted: u64) -> bool {
     let is_there = || key_of(world, choice).is_some_and(|it| world.store.objects.contains_key(&it));
     let it = &world.coordinator;
     match choice {
-        Choice::Resend(about) => !world.answers.has(about),
-        Choice::Restart => it.disk.catalog.gauges().checkpoints > 0,
-        Choice::Compact => it.disk.position > compacted,
-        Choice::Crash(_) => it.engine.as_ref().is_some_and(|engine| !engine.is_idle()),
+        Choice::Message(about, Passage::Resend) => !world.answers.has(about),
+        Choice::Coordinator(Coordinate::Restart) => it.disk.catalog.gauges().checkpoints > 0,
+        Choice::Coordinator(Coordinate::Compact) => it.disk.position > compacted,
+        Choice::Coordinator(Coordinate::Crash(_)) => {
+            it.engine.as_ref().is_some_and(|engine| !engine.is_idle())
+        }
         Choice::Die(process) => {
             let process = &world.processes[usize::from(process)];
             !process.jobs.is_empty() || !process.asked.is_empty()
         }
-        Choice::Cancel(id) => {
+        Choice::Host(id, HostCall::Cancel) => {
             let mut asked = world.processes[usize::from(id.process)].asked.iter();
             let holds = job(world, id).is_some_and(|job| job.pin().is_some());
             holds || asked.any(|asked| asked.job == Some(id))
@@ -87,7 +92,8 @@ pub(super) fn is_ripe(world: &World, choice: Choice, compacted: u64) -> bool {
             lives && (end == GetEnd::AnsweredUnretired || is_there())
         }
         Choice::Delete(_, DeleteEnd::Probed) => !is_there(),
-        Choice::Delete(..) | Choice::LandDelete(..) | Choice::Sweep(..) => is_there(),
+        Choice::Delete(..)
+        | Choice::Object(_, _, ObjectChange::LandDelete | ObjectChange::Sweep) => is_there(),
         Choice::RestartStore => world.store.moves.iter().any(|it| !it.answered || it.exposed),
         _ => false,
     }

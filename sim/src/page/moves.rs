@@ -13,7 +13,7 @@ use super::lane::Lane;
 use crate::script::world::say_move;
 use crate::seen::{MoveId, Seen, Way};
 use crate::store::StoreKey;
-use crate::world::choice::{Choice, DeleteEnd, GetEnd, Lands};
+use crate::world::choice::{Choice, DeleteEnd, GetEnd, Lands, ObjectChange};
 
 /// A move that has begun.
 #[derive(Clone, Copy, Debug)]
@@ -117,7 +117,8 @@ impl Moves {
         let mut arrows = Vec::new();
         self.late.retain(|late| {
             let (id, object) = late.object;
-            let lands = now.choice == Choice::LandDelete(id.generation, object);
+            let lands =
+                now.choice == Choice::Object(id.generation, object, ObjectChange::LandDelete);
             let end = if lands { End::Arrived } else { End::Lost };
             let is_over = !now.world.store.late_deletes.contains(&late.object);
             if is_over {

@@ -3,7 +3,7 @@
 use super::Now;
 use super::arrow::{End, What};
 use super::lane::Lane;
-use crate::world::choice::{About, Choice};
+use crate::world::choice::{About, Choice, Coordinate, HostCall, ObjectChange, Passage};
 
 /// What a choice is to the picture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,40 +33,53 @@ impl Part {
             | Choice::Save { process, .. }
             | Choice::Load { process, .. }
             | Choice::Tell(process, _) => Self::Done(Lane::Process(process)),
-            Choice::GiveUp(job)
-            | Choice::Proceed(job)
-            | Choice::Cancel(job)
+            Choice::Host(job, HostCall::GiveUp | HostCall::Proceed | HostCall::Cancel)
             | Choice::Publish(job, _) => Self::Done(Lane::Process(job.process)),
-            Choice::Resend(about) | Choice::SendList(about) => {
+            Choice::Message(about, Passage::Resend | Passage::SendList) => {
                 Self::Done(Lane::Process(about.process()))
             }
             Choice::Retire(id) => Self::Done(Now::lane_of_move(id)),
-            Choice::FollowUp | Choice::Look(_) => Self::Done(Lane::Coordinator),
-            Choice::Compact => Self::Done(Lane::Disk),
-            Choice::RestartStore | Choice::Sweep(..) => Self::Done(Lane::Store),
+            Choice::Coordinator(Coordinate::FollowUp) | Choice::Look(_) => {
+                Self::Done(Lane::Coordinator)
+            }
+            Choice::Coordinator(Coordinate::Compact) => Self::Done(Lane::Disk),
+            Choice::RestartStore | Choice::Object(_, _, ObjectChange::Sweep) => {
+                Self::Done(Lane::Store)
+            }
             Choice::Agree(attempt) => Self::Agreed(attempt),
-            Choice::Deliver(about) => Self::Carried(What::Request, about, End::Arrived),
-            Choice::Duplicate(about) | Choice::Misaddress(about) => {
+            Choice::Message(about, Passage::Deliver) => {
+                Self::Carried(What::Request, about, End::Arrived)
+            }
+            Choice::Message(about, Passage::Duplicate | Passage::Misaddress) => {
                 Self::Carried(What::Request, about, End::Copied)
             }
-            Choice::Lose(about) => Self::Carried(What::Request, about, End::Lost),
-            Choice::Answer(about) => Self::Carried(What::Answer, about, End::Arrived),
-            Choice::DuplicateAnswer(about) => Self::Carried(What::Answer, about, End::Copied),
-            Choice::LoseAnswer(about) => Self::Carried(What::Answer, about, End::Lost),
-            Choice::Replay(about) => Self::Replayed(about),
-            Choice::Write => Self::Written,
-            Choice::Sync | Choice::Commit | Choice::FailSync(_) | Choice::Crash(_) => Self::Synced,
+            Choice::Message(about, Passage::Lose) => Self::Carried(What::Request, about, End::Lost),
+            Choice::Message(about, Passage::Answer) => {
+                Self::Carried(What::Answer, about, End::Arrived)
+            }
+            Choice::Message(about, Passage::DuplicateAnswer) => {
+                Self::Carried(What::Answer, about, End::Copied)
+            }
+            Choice::Message(about, Passage::LoseAnswer) => {
+                Self::Carried(What::Answer, about, End::Lost)
+            }
+            Choice::Message(about, Passage::Replay) => Self::Replayed(about),
+            Choice::Coordinator(Coordinate::Write) => Self::Written,
+            Choice::Coordinator(Coordinate::Sync | Coordinate::Commit)
+            | Choice::Coordinator(Coordinate::FailSync(_) | Coordinate::Crash(_)) => Self::Synced,
             Choice::Put(..)
             | Choice::Get(..)
             | Choice::Check(..)
             | Choice::Land(_)
             | Choice::Delete(..)
-            | Choice::LandDelete(..)
+            | Choice::Object(_, _, ObjectChange::LandDelete)
             | Choice::DropWork(_)
-            | Choice::Vanish(..)
-            | Choice::Return(..)
-            | Choice::Damage(..)
-            | Choice::Restart
+            | Choice::Object(
+                _,
+                _,
+                ObjectChange::Vanish | ObjectChange::Return | ObjectChange::Damage,
+            )
+            | Choice::Coordinator(Coordinate::Restart)
             | Choice::Audit => Self::Stored,
         }
     }

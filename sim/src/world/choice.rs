@@ -188,6 +188,105 @@ pub enum DeleteEnd {
     Probed,
 }
 
+/// What a host decides about a transfer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum HostCall {
+    /// A rank stops waiting for the others.
+    GiveUp,
+    /// It asks again what it waits for.
+    Proceed,
+    /// It is cancelled.
+    Cancel,
+}
+
+impl HostCall {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::GiveUp, Self::Proceed, Self::Cancel];
+}
+
+/// What becomes of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Passage {
+    /// Its process sends it again.
+    Resend,
+    /// Its process sends two unanswered commands as a list.
+    SendList,
+    /// The request reaches the coordinator.
+    Deliver,
+    /// It reaches the coordinator, and will once more.
+    Duplicate,
+    /// It reaches the coordinator with another epoch.
+    Misaddress,
+    /// It had arrived, and is under way once more.
+    Replay,
+    /// It is lost.
+    Lose,
+    /// The answer reaches its process.
+    Answer,
+    /// It reaches its process, and will once more.
+    DuplicateAnswer,
+    /// It is lost.
+    LoseAnswer,
+}
+
+impl Passage {
+    /// All of them.
+    pub const ALL: [Self; 10] = [
+        Self::Resend,
+        Self::SendList,
+        Self::Deliver,
+        Self::Duplicate,
+        Self::Misaddress,
+        Self::Replay,
+        Self::Lose,
+        Self::Answer,
+        Self::DuplicateAnswer,
+        Self::LoseAnswer,
+    ];
+}
+
+/// What becomes of the coordinator, or of its disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Coordinate {
+    /// It does a follow-up, without input.
+    FollowUp,
+    /// It writes and syncs what it decided.
+    Sync,
+    /// It begins to write what it decided.
+    Write,
+    /// What was written is synced.
+    Commit,
+    /// The sync fails; so many of the written bytes are on disk.
+    FailSync(u32),
+    /// It dies; so many of the written bytes are on disk.
+    Crash(u32),
+    /// It comes back with what the disk holds.
+    Restart,
+    /// The disk's journal becomes a snapshot.
+    Compact,
+}
+
+/// What becomes of a stored object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ObjectChange {
+    /// A delete that nobody waits for any more takes effect.
+    LandDelete,
+    /// The store loses it.
+    Vanish,
+    /// The store had lost it, and has it again.
+    Return,
+    /// Its bytes are damaged.
+    Damage,
+    /// It is a stray, and deleted.
+    Sweep,
+}
+
+impl ObjectChange {
+    /// All of them.
+    pub const ALL: [Self; 5] =
+        [Self::LandDelete, Self::Vanish, Self::Return, Self::Damage, Self::Sweep];
+}
+
 /// Everything that can happen next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Choice {
@@ -223,52 +322,16 @@ pub enum Choice {
     },
     /// The ranks of an attempt compare their checkpoints.
     Agree(u16),
-    /// A rank stops waiting for the others.
-    GiveUp(JobId),
-    /// A transfer asks again what it waits for.
-    Proceed(JobId),
-    /// A transfer is cancelled.
-    Cancel(JobId),
+    /// A worker's host decides something about one of its transfers.
+    Host(JobId, HostCall),
     /// A worker publishes one more turn, or the unscoped mark, with a transfer's pin.
     Publish(JobId, Publishes),
     /// A process sends a command by itself.
     Tell(u8, Act),
-    /// A process sends a message again.
-    Resend(About),
-    /// A process sends two unanswered commands as a list.
-    SendList(About),
-    /// A request reaches the coordinator.
-    Deliver(About),
-    /// A request reaches it, and will once more.
-    Duplicate(About),
-    /// A request reaches it with another epoch.
-    Misaddress(About),
-    /// A request that had arrived is under way once more.
-    Replay(About),
-    /// A request is lost.
-    Lose(About),
-    /// An answer reaches its process.
-    Answer(About),
-    /// An answer reaches its process, and will once more.
-    DuplicateAnswer(About),
-    /// An answer is lost.
-    LoseAnswer(About),
-    /// The coordinator does a follow-up, without input.
-    FollowUp,
-    /// The coordinator writes and syncs what it decided.
-    Sync,
-    /// The coordinator begins to write what it decided.
-    Write,
-    /// What was written is synced.
-    Commit,
-    /// The sync fails; so many of the written bytes are on disk.
-    FailSync(u32),
-    /// The coordinator dies; so many of the written bytes are on disk.
-    Crash(u32),
-    /// The coordinator comes back with what the disk holds.
-    Restart,
-    /// The disk's journal becomes a snapshot.
-    Compact,
+    /// Something becomes of a message.
+    Message(About, Passage),
+    /// Something becomes of the coordinator, or of its disk.
+    Coordinator(Coordinate),
     /// A put comes to its end.
     Put(MoveId, PutEnd),
     /// A get comes to its end.
@@ -281,22 +344,14 @@ pub enum Choice {
     Land(MoveId),
     /// The next object of delete work is deleted.
     Delete(u16, DeleteEnd),
-    /// A delete that nobody waits for any more takes effect.
-    LandDelete(Generation, ObjectId),
     /// Delete work is forgotten by who had it.
     DropWork(u16),
-    /// The store loses an object.
-    Vanish(Generation, ObjectId),
-    /// An object that the store had lost is back.
-    Return(Generation, ObjectId),
-    /// An object's bytes are damaged.
-    Damage(Generation, ObjectId),
+    /// Something becomes of a stored object.
+    Object(Generation, ObjectId, ObjectChange),
     /// The store restarts: whatever was under way failed.
     RestartStore,
     /// The store is listed, and the coordinator asked about every key.
     Audit,
-    /// A stray is deleted.
-    Sweep(Generation, ObjectId),
     /// Somebody asks why a checkpoint is still here; without a generation, how much there is.
     Look(Generation),
 }
@@ -311,42 +366,20 @@ impl Choice {
             | Self::Save { process, .. }
             | Self::Load { process, .. }
             | Self::Tell(process, _) => Some(process),
-            Self::GiveUp(job) | Self::Proceed(job) | Self::Cancel(job) | Self::Publish(job, _) => {
-                Some(job.process)
-            }
-            Self::Resend(about)
-            | Self::SendList(about)
-            | Self::Deliver(about)
-            | Self::Duplicate(about)
-            | Self::Misaddress(about)
-            | Self::Replay(about)
-            | Self::Lose(about)
-            | Self::Answer(about)
-            | Self::DuplicateAnswer(about)
-            | Self::LoseAnswer(about) => Some(about.process()),
+            Self::Host(job, _) | Self::Publish(job, _) => Some(job.process),
+            Self::Message(about, _) => Some(about.process()),
             Self::Put(id, _)
             | Self::Get(id, _)
             | Self::Check(id, _)
             | Self::Retire(id)
             | Self::Land(id) => Some(parts_of(id).0.process),
             Self::Agree(_)
-            | Self::FollowUp
-            | Self::Sync
-            | Self::Write
-            | Self::Commit
-            | Self::FailSync(_)
-            | Self::Crash(_)
-            | Self::Restart
-            | Self::Compact
+            | Self::Coordinator(_)
             | Self::Delete(..)
-            | Self::LandDelete(..)
             | Self::DropWork(_)
-            | Self::Vanish(..)
-            | Self::Return(..)
-            | Self::Damage(..)
+            | Self::Object(..)
             | Self::RestartStore
             | Self::Audit
-            | Self::Sweep(..)
             | Self::Look(_) => None,
         }
     }

@@ -14,7 +14,7 @@ use pinfold_core::transfer::{
 };
 
 use super::World;
-use super::choice::{Choice, JobId, Publishes, move_id};
+use super::choice::{Choice, HostCall, JobId, Publishes, move_id};
 use crate::seen::{MoveId, Seen, Way};
 use crate::store::{Check, Content, Move, StoreKey};
 
@@ -234,15 +234,12 @@ impl World {
     }
 
     /// Something about a transfer that its host decides.
-    pub(super) fn host_decides(&mut self, choice: Choice, seen: &mut Vec<Seen>) {
-        let (Choice::GiveUp(id) | Choice::Proceed(id) | Choice::Cancel(id)) = choice else {
-            return;
-        };
+    pub(super) fn host_decides(&mut self, id: JobId, call: HostCall, seen: &mut Vec<Seen>) {
         let Some(job) = self.job_mut(id) else { return };
-        match choice {
-            Choice::GiveUp(_) => job.transfer.agreed(false),
-            Choice::Proceed(_) => job.transfer.proceed(),
-            _ => job.transfer.cancel(),
+        match call {
+            HostCall::GiveUp => job.transfer.agreed(false),
+            HostCall::Proceed => job.transfer.proceed(),
+            HostCall::Cancel => job.transfer.cancel(),
         }
         job.stands = Stands::Nowhere;
         self.drive(id, seen);

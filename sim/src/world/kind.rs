@@ -3,7 +3,9 @@
 //! A kind has a name, a group that tells quickly whether it can have any choice, and is a fault or
 //! is not.
 
-use super::choice::{Act, Choice, DeleteEnd, GetEnd, PutEnd};
+use super::choice::{
+    Act, Choice, Coordinate, DeleteEnd, GetEnd, HostCall, ObjectChange, Passage, PutEnd,
+};
 
 /// What must be there for a kind to have any choice: a quick look, before anything is listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -268,29 +270,11 @@ impl Kind {
             Choice::Save { .. } => Self::Save,
             Choice::Load { .. } => Self::Load,
             Choice::Agree(_) => Self::Agree,
-            Choice::GiveUp(_) => Self::GiveUp,
-            Choice::Proceed(_) => Self::Proceed,
-            Choice::Cancel(_) => Self::Cancel,
+            Choice::Host(_, call) => Self::of_call(call),
             Choice::Publish(..) => Self::Publish,
             Choice::Tell(_, act) => Self::of_act(act),
-            Choice::Resend(_) => Self::Resend,
-            Choice::SendList(_) => Self::SendList,
-            Choice::Deliver(_) => Self::Deliver,
-            Choice::Duplicate(_) => Self::Duplicate,
-            Choice::Misaddress(_) => Self::Misaddress,
-            Choice::Replay(_) => Self::Replay,
-            Choice::Lose(_) => Self::Lose,
-            Choice::Answer(_) => Self::Answer,
-            Choice::DuplicateAnswer(_) => Self::DuplicateAnswer,
-            Choice::LoseAnswer(_) => Self::LoseAnswer,
-            Choice::FollowUp => Self::FollowUp,
-            Choice::Sync => Self::Sync,
-            Choice::Write => Self::Write,
-            Choice::Commit => Self::Commit,
-            Choice::FailSync(_) => Self::FailSync,
-            Choice::Crash(_) => Self::Crash,
-            Choice::Restart => Self::Restart,
-            Choice::Compact => Self::Compact,
+            Choice::Message(_, passage) => Self::of_passage(passage),
+            Choice::Coordinator(what) => Self::of_coordinator(what),
             Choice::Put(_, end) => Self::of_put(end),
             Choice::Get(_, GetEnd::Answered) => Self::GetAnswered,
             Choice::Get(_, GetEnd::AnsweredUnretired) => Self::GetUnretired,
@@ -304,15 +288,63 @@ impl Kind {
             Choice::Delete(_, DeleteEnd::Refused) => Self::DeleteRefused,
             Choice::Delete(_, DeleteEnd::Unknown(_)) => Self::DeleteUnknown,
             Choice::Delete(_, DeleteEnd::Probed) => Self::Probe,
-            Choice::LandDelete(..) => Self::LandDelete,
             Choice::DropWork(_) => Self::DropWork,
-            Choice::Vanish(..) => Self::Vanish,
-            Choice::Return(..) => Self::Return,
-            Choice::Damage(..) => Self::Damage,
             Choice::RestartStore => Self::RestartStore,
             Choice::Audit => Self::Audit,
-            Choice::Sweep(..) => Self::Sweep,
+            Choice::Object(_, _, change) => Self::of_change(change),
             Choice::Look(_) => Self::Look,
+        }
+    }
+
+    /// The kind of a host's decision.
+    #[must_use]
+    pub const fn of_call(call: HostCall) -> Self {
+        match call {
+            HostCall::GiveUp => Self::GiveUp,
+            HostCall::Proceed => Self::Proceed,
+            HostCall::Cancel => Self::Cancel,
+        }
+    }
+
+    /// The kind of what becomes of a message.
+    #[must_use]
+    pub const fn of_passage(passage: Passage) -> Self {
+        match passage {
+            Passage::Resend => Self::Resend,
+            Passage::SendList => Self::SendList,
+            Passage::Deliver => Self::Deliver,
+            Passage::Duplicate => Self::Duplicate,
+            Passage::Misaddress => Self::Misaddress,
+            Passage::Replay => Self::Replay,
+            Passage::Lose => Self::Lose,
+            Passage::Answer => Self::Answer,
+            Passage::DuplicateAnswer => Self::DuplicateAnswer,
+            Passage::LoseAnswer => Self::LoseAnswer,
+        }
+    }
+
+    /// The kind of what becomes of a stored object.
+    #[must_use]
+    pub const fn of_change(change: ObjectChange) -> Self {
+        match change {
+            ObjectChange::LandDelete => Self::LandDelete,
+            ObjectChange::Vanish => Self::Vanish,
+            ObjectChange::Return => Self::Return,
+            ObjectChange::Damage => Self::Damage,
+            ObjectChange::Sweep => Self::Sweep,
+        }
+    }
+
+    const fn of_coordinator(what: Coordinate) -> Self {
+        match what {
+            Coordinate::FollowUp => Self::FollowUp,
+            Coordinate::Sync => Self::Sync,
+            Coordinate::Write => Self::Write,
+            Coordinate::Commit => Self::Commit,
+            Coordinate::FailSync(_) => Self::FailSync,
+            Coordinate::Crash(_) => Self::Crash,
+            Coordinate::Restart => Self::Restart,
+            Coordinate::Compact => Self::Compact,
         }
     }
 

@@ -29,7 +29,7 @@ use pinfold_core::id::{CheckpointId, Generation, Id, ObjectId, OwnerId};
 use pinfold_core::outcome::TurnKey;
 use pinfold_core::transfer::Ended;
 
-use self::choice::{About, Choice};
+use self::choice::{About, Choice, Coordinate, Passage};
 use self::coordinator::{Coordinator, Unreadable};
 use self::job::Doing;
 use self::network::{Asks, Lane, Says};
@@ -167,42 +167,23 @@ impl World {
             Choice::Die(process) => self.die(process, seen),
             Choice::Save { .. } | Choice::Load { .. } => self.begin(choice, seen),
             Choice::Agree(attempt) => self.agree(attempt, seen),
-            Choice::GiveUp(_) | Choice::Proceed(_) | Choice::Cancel(_) => {
-                self.host_decides(choice, seen);
-            }
+            Choice::Host(job, call) => self.host_decides(job, call, seen),
             Choice::Publish(job, publishes) => self.publish(job, publishes),
             Choice::Tell(process, act) => self.tell(process, act, seen),
-            Choice::Resend(about) | Choice::SendList(about) => self.resend(about),
-            Choice::Deliver(_)
-            | Choice::Duplicate(_)
-            | Choice::Misaddress(_)
-            | Choice::Replay(_)
-            | Choice::Lose(_)
-            | Choice::Answer(_)
-            | Choice::DuplicateAnswer(_)
-            | Choice::LoseAnswer(_) => self.carry(choice, seen),
-            Choice::FollowUp
-            | Choice::Sync
-            | Choice::Write
-            | Choice::Commit
-            | Choice::FailSync(_)
-            | Choice::Crash(_)
-            | Choice::Restart
-            | Choice::Compact => self.coordinate(choice, seen)?,
+            Choice::Message(about, passage) => self.carry(about, passage, seen),
+            Choice::Coordinator(what) => self.coordinate(what, seen)?,
             Choice::Put(id, end) => self.end_put(id, end, seen),
             Choice::Get(id, end) => self.end_get(id, end, seen),
             Choice::Check(id, known) => self.end_check(id, known, seen),
             Choice::Retire(id) => self.retire(id, seen),
             Choice::Land(id) => self.land_late(id, seen),
             Choice::Delete(work, end) => self.delete(work, end, seen),
-            Choice::LandDelete(generation, object) => self.land_delete((generation, object), seen),
             Choice::DropWork(number) => self.store.work.retain(|work| work.number != number),
-            Choice::Vanish(generation, object) => self.vanish((generation, object), seen),
-            Choice::Return(generation, object) => self.come_back((generation, object), seen),
-            Choice::Damage(generation, object) => self.damage((generation, object), seen),
+            Choice::Object(generation, object, change) => {
+                self.change_object((generation, object), change, seen);
+            }
             Choice::RestartStore => self.restart_store(seen),
             Choice::Audit => self.audit(seen),
-            Choice::Sweep(generation, object) => self.sweep((generation, object), seen),
             Choice::Look(generation) => self.look(generation, seen),
         }
         self.let_out(seen);
@@ -210,38 +191,37 @@ impl World {
     }
 
     /// What becomes of a message.
-    fn carry(&mut self, choice: Choice, seen: &mut Vec<Seen>) {
-        match choice {
-            Choice::Deliver(about) => {
+    fn carry(&mut self, about: About, passage: Passage, seen: &mut Vec<Seen>) {
+        match passage {
+            Passage::Resend | Passage::SendList => self.resend(about),
+            Passage::Deliver => {
                 if let Some(asks) = self.requests.take(about) {
                     self.remember(about, &asks);
                     self.submit_message(about, asks, false, seen);
                 }
             }
-            Choice::Duplicate(about) | Choice::Misaddress(about) => {
+            Passage::Duplicate | Passage::Misaddress => {
                 if let Some(asks) = self.requests.peek(about) {
-                    let astray = matches!(choice, Choice::Misaddress(_));
-                    self.submit_message(about, asks, astray, seen);
+                    self.submit_message(about, asks, passage == Passage::Misaddress, seen);
                 }
             }
-            Choice::Replay(about) => {
+            Passage::Replay => {
                 if let Some((_, asks)) = self.arrived.iter().find(|it| it.0 == about).cloned() {
                     self.requests.send(about, asks);
                 }
             }
-            Choice::Lose(about) => drop(self.requests.take(about)),
-            Choice::Answer(about) => {
+            Passage::Lose => drop(self.requests.take(about)),
+            Passage::Answer => {
                 if let Some(says) = self.answers.take(about) {
                     self.hear(about, says, seen);
                 }
             }
-            Choice::DuplicateAnswer(about) => {
+            Passage::DuplicateAnswer => {
                 if let Some(says) = self.answers.peek(about) {
                     self.hear(about, says, seen);
                 }
             }
-            Choice::LoseAnswer(about) => drop(self.answers.take(about)),
-            _ => {}
+            Passage::LoseAnswer => drop(self.answers.take(about)),
         }
     }
 
@@ -255,41 +235,40 @@ impl World {
     }
 
     /// What becomes of the coordinator and its disk.
-    fn coordinate(&mut self, choice: Choice, seen: &mut Vec<Seen>) -> Result<(), Unreadable> {
-        match choice {
-            Choice::FollowUp => {
+    fn coordinate(&mut self, what: Coordinate, seen: &mut Vec<Seen>) -> Result<(), Unreadable> {
+        match what {
+            Coordinate::FollowUp => {
                 if let Some(engine) = &mut self.coordinator.engine {
                     engine.follow_up();
                     seen.push(Seen::Idled);
                 }
             }
-            Choice::Sync => {
+            Coordinate::Sync => {
                 self.coordinator.write();
                 let events = self.coordinator.commit()?;
                 self.synced(events, seen);
             }
-            Choice::Write => self.coordinator.write(),
-            Choice::Commit => {
+            Coordinate::Write => self.coordinator.write(),
+            Coordinate::Commit => {
                 let events = self.coordinator.commit()?;
                 self.synced(events, seen);
             }
-            Choice::FailSync(kept_bytes) => {
+            Coordinate::FailSync(kept_bytes) => {
                 let events = self.coordinator.fail(kept_bytes)?;
                 self.synced(events, seen);
                 seen.push(Seen::SyncFailed);
             }
-            Choice::Crash(kept_bytes) => {
+            Coordinate::Crash(kept_bytes) => {
                 let events = self.coordinator.crash(kept_bytes)?;
                 self.synced(events, seen);
                 self.waiting.clear();
                 seen.push(Seen::Crashed);
             }
-            Choice::Restart => {
+            Coordinate::Restart => {
                 self.coordinator.restart()?;
                 seen.push(Seen::Recovered);
             }
-            Choice::Compact => self.coordinator.disk.compact()?,
-            _ => {}
+            Coordinate::Compact => self.coordinator.disk.compact()?,
         }
         Ok(())
     }

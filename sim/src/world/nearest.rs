@@ -4,10 +4,10 @@
 //! choice that names it by the old one means nothing. What it meant is most often the choice of the
 //! same kind, by the same process and with the same end, whose numbers are nearest.
 
-use pinfold_core::id::{Generation, ObjectId};
+use pinfold_core::id::Generation;
 
 use super::World;
-use super::choice::{About, Act, Choice, JobId, PinName, parts_of};
+use super::choice::{About, Act, Choice, Coordinate, JobId, PinName, parts_of};
 use crate::seen::MoveId;
 
 /// What two choices must have in common, and the numbers in which they may differ.
@@ -67,18 +67,15 @@ fn pin(name: PinName) -> (PinName, [u64; 4]) {
 /// A choice without its numbers, and the numbers.
 fn likeness(choice: Choice) -> Likeness {
     let none = [0; 4];
-    let of_job = |make: fn(JobId) -> Choice, id| {
-        let (same, number) = job(id);
-        (make(same), [number, 0, 0, 0])
-    };
     let of_move = |make: &dyn Fn(MoveId) -> Choice, id| {
         let (same, [job, number]) = moving(id);
         (make(same), [job, number, 0, 0])
     };
     match choice {
-        Choice::GiveUp(id) => of_job(Choice::GiveUp, id),
-        Choice::Proceed(id) => of_job(Choice::Proceed, id),
-        Choice::Cancel(id) => of_job(Choice::Cancel, id),
+        Choice::Host(id, call) => {
+            let (same, number) = job(id);
+            (Choice::Host(same, call), [number, 0, 0, 0])
+        }
         Choice::Publish(id, publishes) => {
             let (same, number) = job(id);
             (Choice::Publish(same, publishes), [number, 0, 0, 0])
@@ -88,18 +85,9 @@ fn likeness(choice: Choice) -> Likeness {
             let (same, numbers) = act_likeness(act);
             (Choice::Tell(process, same), numbers)
         }
-        Choice::Resend(about)
-        | Choice::SendList(about)
-        | Choice::Deliver(about)
-        | Choice::Duplicate(about)
-        | Choice::Misaddress(about)
-        | Choice::Replay(about)
-        | Choice::Lose(about)
-        | Choice::Answer(about)
-        | Choice::DuplicateAnswer(about)
-        | Choice::LoseAnswer(about) => {
+        Choice::Message(about, passage) => {
             let (same, numbers) = message(about);
-            (with_message(choice, same), numbers)
+            (Choice::Message(same, passage), numbers)
         }
         Choice::Put(id, end) => of_move(&|id| Choice::Put(id, end), id),
         Choice::Get(id, end) => of_move(&|id| Choice::Get(id, end), id),
@@ -108,58 +96,30 @@ fn likeness(choice: Choice) -> Likeness {
         Choice::Land(id) => of_move(&Choice::Land, id),
         Choice::Delete(work, end) => (Choice::Delete(0, end), [work.into(), 0, 0, 0]),
         Choice::DropWork(work) => (Choice::DropWork(0), [work.into(), 0, 0, 0]),
-        Choice::LandDelete(generation, object)
-        | Choice::Vanish(generation, object)
-        | Choice::Return(generation, object)
-        | Choice::Damage(generation, object)
-        | Choice::Sweep(generation, object) => {
-            (with_object(choice, object), [generation.0, 0, 0, 0])
+        Choice::Object(generation, object, change) => {
+            (Choice::Object(Generation(0), object, change), [generation.0, 0, 0, 0])
         }
         Choice::Look(Generation(number)) => (Choice::Look(Generation(0)), [number, 0, 0, 0]),
-        Choice::Crash(kept) => (Choice::Crash(0), [kept.into(), 0, 0, 0]),
-        Choice::FailSync(kept) => (Choice::FailSync(0), [kept.into(), 0, 0, 0]),
-        Choice::Register(_)
+        Choice::Coordinator(Coordinate::Crash(kept)) => {
+            (Choice::Coordinator(Coordinate::Crash(0)), [kept.into(), 0, 0, 0])
+        }
+        Choice::Coordinator(Coordinate::FailSync(kept)) => {
+            (Choice::Coordinator(Coordinate::FailSync(0)), [kept.into(), 0, 0, 0])
+        }
+        Choice::Coordinator(
+            Coordinate::FollowUp
+            | Coordinate::Sync
+            | Coordinate::Write
+            | Coordinate::Commit
+            | Coordinate::Restart
+            | Coordinate::Compact,
+        )
+        | Choice::Register(_)
         | Choice::Die(_)
         | Choice::Save { .. }
         | Choice::Load { .. }
-        | Choice::FollowUp
-        | Choice::Sync
-        | Choice::Write
-        | Choice::Commit
-        | Choice::Restart
-        | Choice::Compact
         | Choice::RestartStore
         | Choice::Audit => (choice, none),
-    }
-}
-
-/// The same choice about this object of no generation.
-fn with_object(choice: Choice, object: ObjectId) -> Choice {
-    let none = Generation(0);
-    match choice {
-        Choice::LandDelete(..) => Choice::LandDelete(none, object),
-        Choice::Vanish(..) => Choice::Vanish(none, object),
-        Choice::Return(..) => Choice::Return(none, object),
-        Choice::Damage(..) => Choice::Damage(none, object),
-        Choice::Sweep(..) => Choice::Sweep(none, object),
-        other => other,
-    }
-}
-
-/// The same choice about another message.
-fn with_message(choice: Choice, about: About) -> Choice {
-    match choice {
-        Choice::Resend(_) => Choice::Resend(about),
-        Choice::SendList(_) => Choice::SendList(about),
-        Choice::Deliver(_) => Choice::Deliver(about),
-        Choice::Duplicate(_) => Choice::Duplicate(about),
-        Choice::Misaddress(_) => Choice::Misaddress(about),
-        Choice::Replay(_) => Choice::Replay(about),
-        Choice::Lose(_) => Choice::Lose(about),
-        Choice::Answer(_) => Choice::Answer(about),
-        Choice::DuplicateAnswer(_) => Choice::DuplicateAnswer(about),
-        Choice::LoseAnswer(_) => Choice::LoseAnswer(about),
-        other => other,
     }
 }
 

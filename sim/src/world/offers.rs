@@ -8,7 +8,8 @@ use pinfold_core::outcome::Evidence;
 
 use super::World;
 use super::choice::{
-    About, Act, Choice, DeleteEnd, GetEnd, JobId, Lands, PinName, Publishes, PutEnd,
+    About, Act, Choice, Coordinate, DeleteEnd, GetEnd, HostCall, JobId, Lands, ObjectChange,
+    Passage, PinName, Publishes, PutEnd,
 };
 use super::job::{Doing, Stands};
 use super::kind::{Group, Kind};
@@ -86,14 +87,16 @@ impl World {
             Kind::Agree | Kind::GiveUp | Kind::Proceed | Kind::Cancel | Kind::Publish => {
                 self.offer_jobs(kind, found);
             }
-            Kind::Register => found.extend(self.each_process().map(Choice::Register)),
-            Kind::Die => found.extend(self.each_process().map(Choice::Die)),
+            Kind::Register | Kind::Die => self.offer_lives(kind, found),
             Kind::Resend | Kind::SendList => self.offer_again(kind, found),
-            Kind::Deliver | Kind::Duplicate | Kind::Misaddress | Kind::Lose => {
-                self.offer_messages(kind, found);
-            }
-            Kind::Replay => found.extend(self.arrived.iter().map(|it| Choice::Replay(it.0))),
-            Kind::Answer | Kind::DuplicateAnswer | Kind::LoseAnswer => {
+            Kind::Deliver
+            | Kind::Duplicate
+            | Kind::Misaddress
+            | Kind::Replay
+            | Kind::Lose
+            | Kind::Answer
+            | Kind::DuplicateAnswer
+            | Kind::LoseAnswer => {
                 self.offer_messages(kind, found);
             }
             Kind::Sync
@@ -118,10 +121,7 @@ impl World {
             | Kind::GetInDoubt
             | Kind::Retire
             | Kind::Land => self.offer_moves(kind, found),
-            Kind::CheckKnown | Kind::CheckUnknown => {
-                let known = kind == Kind::CheckKnown;
-                found.extend(self.store.checks.iter().map(|it| Choice::Check(it.id, known)));
-            }
+            Kind::CheckKnown | Kind::CheckUnknown => self.offer_checks(kind, found),
             Kind::DeleteGone
             | Kind::DeleteRefused
             | Kind::DeleteUnknown
@@ -150,17 +150,25 @@ impl World {
         }
     }
 
+    fn offer_lives(&self, kind: Kind, found: &mut Vec<Choice>) {
+        let choice = if kind == Kind::Die { Choice::Die } else { Choice::Register };
+        found.extend(self.each_process().map(choice));
+    }
+
     fn offer_coordinator(&self, kind: Kind, found: &mut Vec<Choice>) {
-        match kind {
-            Kind::Crash => found.extend(self.kept().into_iter().map(Choice::Crash)),
-            Kind::FailSync => found.extend(self.kept().into_iter().map(Choice::FailSync)),
-            Kind::Sync => found.push(Choice::Sync),
-            Kind::Write => found.push(Choice::Write),
-            Kind::Commit => found.push(Choice::Commit),
-            Kind::FollowUp => found.push(Choice::FollowUp),
-            Kind::Restart => found.push(Choice::Restart),
-            _ => found.push(Choice::Compact),
-        }
+        let kept = || self.kept().into_iter();
+        let plain = [
+            Coordinate::FollowUp,
+            Coordinate::Sync,
+            Coordinate::Write,
+            Coordinate::Commit,
+            Coordinate::Restart,
+            Coordinate::Compact,
+        ];
+        let all = plain.into_iter();
+        let all = all.chain(kept().map(Coordinate::Crash)).chain(kept().map(Coordinate::FailSync));
+        let choices = all.map(Choice::Coordinator);
+        found.extend(choices.filter(|choice| Kind::of(*choice) == kind));
     }
 
     fn each_process(&self) -> impl Iterator<Item = u8> + use<> {
@@ -217,22 +225,17 @@ impl World {
     }
 
     fn offer_jobs(&self, kind: Kind, found: &mut Vec<Choice>) {
+        let call = HostCall::ALL.into_iter().find(|call| Kind::of_call(*call) == kind);
         for job in self.each_job() {
-            let choice = match (kind, job.doing, job.stands) {
-                (Kind::Agree, Doing::Saves { attempt, .. }, Stands::Agree(_)) => {
-                    Choice::Agree(attempt)
+            match (call, job.doing, job.stands) {
+                (Some(call), ..) => found.push(Choice::Host(job.id, call)),
+                (None, ..) if kind == Kind::Publish => self.offer_publications(job.id, found),
+                (None, Doing::Saves { attempt, .. }, Stands::Agree(_)) => {
+                    if !found.contains(&Choice::Agree(attempt)) {
+                        found.push(Choice::Agree(attempt));
+                    }
                 }
-                (Kind::GiveUp, ..) => Choice::GiveUp(job.id),
-                (Kind::Proceed, ..) => Choice::Proceed(job.id),
-                (Kind::Cancel, ..) => Choice::Cancel(job.id),
-                (Kind::Publish, ..) => {
-                    self.offer_publications(job.id, found);
-                    continue;
-                }
-                _ => continue,
-            };
-            if !found.contains(&choice) {
-                found.push(choice);
+                (None, Doing::Saves { .. } | Doing::Loads, _) => {}
             }
         }
     }
@@ -253,28 +256,34 @@ impl World {
             if kind == Kind::Resend {
                 found.extend(asked.iter().map(|it| {
                     let sequence = it.op.sequence;
-                    Choice::Resend(About::Command { process: index, life, sequence })
+                    Choice::Message(
+                        About::Command { process: index, life, sequence },
+                        Passage::Resend,
+                    )
                 }));
             } else {
                 found.extend(asked.windows(2).map(|pair| {
                     let sequences = [pair[0].op.sequence, pair[1].op.sequence];
-                    Choice::SendList(About::List { process: index, life, sequences })
+                    Choice::Message(
+                        About::List { process: index, life, sequences },
+                        Passage::SendList,
+                    )
                 }));
             }
         }
     }
 
     fn offer_messages(&self, kind: Kind, found: &mut Vec<Choice>) {
+        let passage = Passage::ALL.into_iter().find(|passage| Kind::of_passage(*passage) == kind);
+        let Some(passage) = passage else { return };
         let requests = self.requests.sent.iter().map(|it| it.about);
         let answers = self.answers.sent.iter().map(|it| it.about);
-        match kind {
-            Kind::Deliver => found.extend(requests.map(Choice::Deliver)),
-            Kind::Duplicate => found.extend(requests.map(Choice::Duplicate)),
-            Kind::Misaddress => found.extend(requests.map(Choice::Misaddress)),
-            Kind::Lose => found.extend(requests.map(Choice::Lose)),
-            Kind::Answer => found.extend(answers.map(Choice::Answer)),
-            Kind::DuplicateAnswer => found.extend(answers.map(Choice::DuplicateAnswer)),
-            _ => found.extend(answers.map(Choice::LoseAnswer)),
+        let arrived = self.arrived.iter().map(|it| it.0);
+        let choice = |about| Choice::Message(about, passage);
+        match kind.group() {
+            Group::Requests => found.extend(requests.map(choice)),
+            Group::Answers => found.extend(answers.map(choice)),
+            _ => found.extend(arrived.map(choice)),
         }
     }
 
@@ -315,6 +324,11 @@ impl World {
         }
     }
 
+    fn offer_checks(&self, kind: Kind, found: &mut Vec<Choice>) {
+        let known = kind == Kind::CheckKnown;
+        found.extend(self.store.checks.iter().map(|it| Choice::Check(it.id, known)));
+    }
+
     fn offer_deletes(&self, kind: Kind, found: &mut Vec<Choice>) {
         let lands = [Lands::Now, Lands::Later, Lands::Never];
         for number in self.store.work.iter().map(|work| work.number) {
@@ -342,13 +356,12 @@ impl World {
             Kind::Return => store.vanished.keys().filter_map(private).collect(),
             _ => self.private_objects().map(at).collect(),
         };
-        found.extend(places.into_iter().map(|(generation, object)| match kind {
-            Kind::LandDelete => Choice::LandDelete(generation, object),
-            Kind::Sweep => Choice::Sweep(generation, object),
-            Kind::Return => Choice::Return(generation, object),
-            Kind::Vanish => Choice::Vanish(generation, object),
-            _ => Choice::Damage(generation, object),
-        }));
+        let change = ObjectChange::ALL.into_iter().find(|change| Kind::of_change(*change) == kind);
+        let choice =
+            |change| move |(generation, object)| Choice::Object(generation, object, change);
+        found.extend(
+            change.into_iter().flat_map(|change| places.iter().copied().map(choice(change))),
+        );
     }
 
     fn offer_looks(&self, found: &mut Vec<Choice>) {

@@ -1,11 +1,18 @@
 //! Which choices there are: what must be true of a World for a choice to be one.
 
+use std::collections::BTreeSet;
+
+use pinfold_core::id::{CheckpointId, Generation, ObjectId};
+
 use super::World;
-use super::choice::{About, Act, Choice, DeleteEnd, JobId, Lands, PinName, Publishes, PutEnd};
+use super::choice::{
+    About, Act, Choice, Coordinate, DeleteEnd, HostCall, JobId, Lands, ObjectChange, Passage,
+    PinName, Publishes, PutEnd,
+};
 use super::job::{Doing, Job, Stands};
 use super::setup::GEOMETRIES;
 use crate::seen::{MoveId, Way};
-use crate::store::StoreKey;
+use crate::store::{Move, StoreKey};
 
 /// No process lives oftener than this.
 const MOST_LIVES: u16 = 1000;
@@ -24,9 +31,11 @@ impl World {
             }
             Choice::Save { .. } | Choice::Load { .. } => self.allows_transfer(choice),
             Choice::Agree(attempt) => self.agreement(attempt).is_some(),
-            Choice::GiveUp(job) => self.stands(job, |stands| matches!(stands, Stands::Agree(_))),
-            Choice::Proceed(job) => self.stands(job, |stands| stands == Stands::Wait),
-            Choice::Cancel(job) => self.stands(job, |_| true),
+            Choice::Host(job, call) => self.stands(job, |stands| match call {
+                HostCall::GiveUp => matches!(stands, Stands::Agree(_)),
+                HostCall::Proceed => stands == Stands::Wait,
+                HostCall::Cancel => true,
+            }),
             Choice::Publish(job, publishes) => self.allows_publication(job, publishes),
             Choice::Tell(process, act) => {
                 self.is_process(process)
@@ -34,41 +43,21 @@ impl World {
                     && self.processes[usize::from(process)].queued.is_empty()
                     && self.allows_act(process, act)
             }
-            Choice::Resend(about) => self.is_unanswered(about) && !self.requests.has(about),
-            Choice::SendList(about) => {
-                matches!(about, About::List { .. }) && self.is_unanswered(about)
+            Choice::Message(about, passage) => self.allows_passage(about, passage),
+            Choice::Coordinator(what) => self.allows_coordinator(what),
+            Choice::Put(id, end) => self.is_open(id, Way::Put) && self.allows_put(id, end),
+            Choice::Get(id, _) => self.is_open(id, Way::Get),
+            Choice::Check(id, _) => self.store.checks.iter().any(|check| check.id == id),
+            Choice::Retire(id) => self.moving(id).is_some_and(|it| it.answered && it.exposed),
+            Choice::Land(id) => self.moving(id).is_some_and(|it| it.lands),
+            Choice::Delete(number, end) => self.allows_delete(number, end),
+            Choice::DropWork(number) => self.store.work.iter().any(|work| work.number == number),
+            Choice::Object(generation, object, change) => {
+                self.allows_change((generation, object), change)
             }
-            Choice::Deliver(about) | Choice::Duplicate(about) | Choice::Misaddress(about) => {
-                self.coordinator.engine.is_some() && self.requests.has(about)
+            Choice::RestartStore => {
+                !self.store.moves.is_empty() || !self.store.late_deletes.is_empty()
             }
-            Choice::Replay(about) => {
-                self.arrived.iter().any(|it| it.0 == about) && !self.requests.has(about)
-            }
-            Choice::Lose(about) => self.requests.has(about),
-            Choice::Answer(about) | Choice::DuplicateAnswer(about) | Choice::LoseAnswer(about) => {
-                self.answers.has(about)
-            }
-            Choice::FollowUp
-            | Choice::Sync
-            | Choice::Write
-            | Choice::Commit
-            | Choice::FailSync(_)
-            | Choice::Crash(_)
-            | Choice::Restart
-            | Choice::Compact => self.allows_coordinator(choice),
-            Choice::Put(..)
-            | Choice::Get(..)
-            | Choice::Check(..)
-            | Choice::Retire(_)
-            | Choice::Land(_)
-            | Choice::Delete(..)
-            | Choice::LandDelete(..)
-            | Choice::DropWork(_)
-            | Choice::Vanish(..)
-            | Choice::Return(..)
-            | Choice::Damage(..)
-            | Choice::RestartStore
-            | Choice::Sweep(..) => self.allows_store(choice),
             Choice::Audit | Choice::Look(_) => self.coordinator.engine.is_some(),
         }
     }
@@ -165,6 +154,23 @@ impl World {
         }
     }
 
+    fn allows_passage(&self, about: About, passage: Passage) -> bool {
+        match passage {
+            Passage::Resend => self.is_unanswered(about) && !self.requests.has(about),
+            Passage::SendList => matches!(about, About::List { .. }) && self.is_unanswered(about),
+            Passage::Deliver | Passage::Duplicate | Passage::Misaddress => {
+                self.coordinator.engine.is_some() && self.requests.has(about)
+            }
+            Passage::Replay => {
+                self.arrived.iter().any(|it| it.0 == about) && !self.requests.has(about)
+            }
+            Passage::Lose => self.requests.has(about),
+            Passage::Answer | Passage::DuplicateAnswer | Passage::LoseAnswer => {
+                self.answers.has(about)
+            }
+        }
+    }
+
     fn is_unanswered(&self, about: About) -> bool {
         let Some(process) = self.processes.get(usize::from(about.process())) else { return false };
         let waits = |sequence| process.asked.iter().any(|asked| asked.op.sequence == sequence);
@@ -178,56 +184,47 @@ impl World {
             }
     }
 
-    fn allows_coordinator(&self, choice: Choice) -> bool {
+    fn allows_coordinator(&self, what: Coordinate) -> bool {
         let it = &self.coordinator;
-        match choice {
-            Choice::FollowUp => it.engine.as_ref().is_some_and(|engine| {
+        match what {
+            Coordinate::FollowUp => it.engine.as_ref().is_some_and(|engine| {
                 !engine.is_poisoned() && engine.catalog().next_follow_up().is_some()
             }),
-            Choice::Sync | Choice::Write => it.is_dirty(),
-            Choice::Commit | Choice::FailSync(_) => it.batch.is_some() && it.engine.is_some(),
-            Choice::Crash(kept_bytes) => {
+            Coordinate::Sync | Coordinate::Write => it.is_dirty(),
+            Coordinate::Commit | Coordinate::FailSync(_) => {
+                it.batch.is_some() && it.engine.is_some()
+            }
+            Coordinate::Crash(kept_bytes) => {
                 let most = it.batch.as_ref().map_or(0, |batch| batch.bytes().len());
                 it.engine.is_some() && kept_bytes as usize <= most
             }
-            Choice::Restart => it.engine.is_none(),
-            _ => true,
+            Coordinate::Restart => it.engine.is_none(),
+            Coordinate::Compact => true,
         }
     }
 
-    fn allows_store(&self, choice: Choice) -> bool {
+    fn moving(&self, id: MoveId) -> Option<Move> {
+        self.store.place_of(id).map(|place| self.store.moves[place])
+    }
+
+    /// A move of this way without an answer.
+    fn is_open(&self, id: MoveId, way: Way) -> bool {
+        self.moving(id).is_some_and(|it| it.way == way && !it.answered)
+    }
+
+    fn allows_change(&self, at: (Generation, ObjectId), change: ObjectChange) -> bool {
         let store = &self.store;
-        let open = |id: MoveId, way: Way| {
-            let found = store.place_of(id).map(|place| store.moves[place]);
-            found.is_some_and(|it| it.way == way && !it.answered)
+        let is_in = |all: &BTreeSet<(CheckpointId, ObjectId)>| {
+            all.iter().any(|(id, object)| (id.generation, *object) == at)
         };
-        match choice {
-            Choice::Put(id, end) => open(id, Way::Put) && self.allows_put(id, end),
-            Choice::Get(id, _) => open(id, Way::Get),
-            Choice::Check(id, _) => store.checks.iter().any(|check| check.id == id),
-            Choice::Retire(id) => {
-                let found = store.place_of(id).map(|place| store.moves[place]);
-                found.is_some_and(|it| it.answered && it.exposed)
+        let key = || self.key_at(at);
+        match change {
+            ObjectChange::LandDelete => is_in(&store.late_deletes),
+            ObjectChange::Sweep => is_in(&store.strays),
+            ObjectChange::Vanish | ObjectChange::Damage => {
+                key().is_some_and(|key| store.objects.contains_key(&key))
             }
-            Choice::Land(id) => store.place_of(id).is_some_and(|place| store.moves[place].lands),
-            Choice::Delete(number, end) => self.allows_delete(number, end),
-            Choice::LandDelete(generation, object) => store
-                .late_deletes
-                .iter()
-                .any(|(id, other)| id.generation == generation && *other == object),
-            Choice::DropWork(number) => store.work.iter().any(|work| work.number == number),
-            Choice::Vanish(generation, object) | Choice::Damage(generation, object) => self
-                .key_at((generation, object))
-                .is_some_and(|key| store.objects.contains_key(&key)),
-            Choice::Return(generation, object) => self
-                .key_at((generation, object))
-                .is_some_and(|key| store.vanished.contains_key(&key)),
-            Choice::RestartStore => !store.moves.is_empty() || !store.late_deletes.is_empty(),
-            Choice::Sweep(generation, object) => store
-                .strays
-                .iter()
-                .any(|(id, other)| id.generation == generation && *other == object),
-            _ => false,
+            ObjectChange::Return => key().is_some_and(|key| store.vanished.contains_key(&key)),
         }
     }
 

@@ -125,7 +125,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::world::choice::{About, Choice};
+    use crate::world::choice::{About, Choice, Coordinate, Passage};
     use crate::world::setup::Setup;
 
     fn shape(world: &World) -> u64 {
@@ -145,23 +145,27 @@ mod tests {
         };
         let about = About::Register { process: 0, life: 1 };
         let sent = step(Choice::Register(0));
-        let lost = step(Choice::Lose(about));
+        let lost = step(Choice::Message(about, Passage::Lose));
         assert_ne!(sent, lost);
         assert_eq!(step(Choice::Register(0)), sent);
-        let decided = step(Choice::Deliver(about));
+        let decided = step(Choice::Message(about, Passage::Deliver));
         assert!(![sent, lost].contains(&decided));
-        let synced = step(Choice::Sync);
-        let heard = step(Choice::Answer(about));
+        let synced = step(Choice::Coordinator(Coordinate::Sync));
+        let heard = step(Choice::Message(about, Passage::Answer));
         assert!(![sent, lost, decided, synced].contains(&heard));
         // A second life comes to the same point, once it was told which incarnation it follows.
         step(Choice::Die(0));
         let about = About::Register { process: 0, life: 2 };
-        for choice in [Choice::Register(0), Choice::Deliver(about), Choice::Answer(about)] {
+        for choice in [
+            Choice::Register(0),
+            Choice::Message(about, Passage::Deliver),
+            Choice::Message(about, Passage::Answer),
+        ] {
             step(choice);
         }
         step(Choice::Register(0));
-        assert_eq!(step(Choice::Deliver(about)), decided);
-        assert_eq!(step(Choice::Sync), synced);
-        assert_eq!(step(Choice::Answer(about)), heard);
+        assert_eq!(step(Choice::Message(about, Passage::Deliver)), decided);
+        assert_eq!(step(Choice::Coordinator(Coordinate::Sync)), synced);
+        assert_eq!(step(Choice::Message(about, Passage::Answer)), heard);
     }
 }

@@ -6,7 +6,7 @@ use pinfold_core::outcome::DeleteOutcome;
 use pinfold_core::transfer::{CheckAnswer, Completion, GetAnswer, PutAnswer};
 
 use super::World;
-use super::choice::{DeleteEnd, GetEnd, Lands, PutEnd};
+use super::choice::{DeleteEnd, GetEnd, Lands, ObjectChange, PutEnd};
 use super::job::Doing;
 use crate::seen::{Cause, MoveId, Seen, Way};
 use crate::store::{Content, Move, StoreKey, Stored};
@@ -201,8 +201,24 @@ impl World {
         }
     }
 
+    /// What becomes of a stored object.
+    pub(super) fn change_object(
+        &mut self,
+        at: (Generation, ObjectId),
+        change: ObjectChange,
+        seen: &mut Vec<Seen>,
+    ) {
+        match change {
+            ObjectChange::LandDelete => self.land_delete(at, seen),
+            ObjectChange::Vanish => self.vanish(at, seen),
+            ObjectChange::Return => self.come_back(at, seen),
+            ObjectChange::Damage => self.damage(at, seen),
+            ObjectChange::Sweep => self.sweep(at, seen),
+        }
+    }
+
     /// A delete that nobody waits for any more takes effect.
-    pub(super) fn land_delete(&mut self, at: (Generation, ObjectId), seen: &mut Vec<Seen>) {
+    fn land_delete(&mut self, at: (Generation, ObjectId), seen: &mut Vec<Seen>) {
         let is_it = |it: &&(CheckpointId, ObjectId)| (it.0.generation, it.1) == at;
         let Some(found) = self.store.late_deletes.iter().find(is_it).copied() else { return };
         self.store.late_deletes.remove(&found);
@@ -210,7 +226,7 @@ impl World {
     }
 
     /// A stray is deleted.
-    pub(super) fn sweep(&mut self, at: (Generation, ObjectId), seen: &mut Vec<Seen>) {
+    fn sweep(&mut self, at: (Generation, ObjectId), seen: &mut Vec<Seen>) {
         let is_it = |it: &&(CheckpointId, ObjectId)| (it.0.generation, it.1) == at;
         let Some(found) = self.store.strays.iter().find(is_it).copied() else { return };
         self.store.strays.remove(&found);
@@ -239,7 +255,7 @@ impl World {
     }
 
     /// The store loses an object.
-    pub(super) fn vanish(&mut self, at: (Generation, ObjectId), seen: &mut Vec<Seen>) {
+    fn vanish(&mut self, at: (Generation, ObjectId), seen: &mut Vec<Seen>) {
         let Some(key) = self.key_at(at) else { return };
         if let Some(stored) = self.store.objects.remove(&key) {
             self.store.vanished.insert(key, stored);
@@ -248,7 +264,7 @@ impl World {
     }
 
     /// An object that the store had lost is back.
-    pub(super) fn come_back(&mut self, at: (Generation, ObjectId), seen: &mut Vec<Seen>) {
+    fn come_back(&mut self, at: (Generation, ObjectId), seen: &mut Vec<Seen>) {
         let Some(key) = self.key_at(at) else { return };
         if let Some(stored) = self.store.vanished.remove(&key) {
             self.store.objects.insert(key, stored);
@@ -257,7 +273,7 @@ impl World {
     }
 
     /// An object's bytes are damaged.
-    pub(super) fn damage(&mut self, at: (Generation, ObjectId), seen: &mut Vec<Seen>) {
+    fn damage(&mut self, at: (Generation, ObjectId), seen: &mut Vec<Seen>) {
         let Some(key) = self.key_at(at) else { return };
         if let Some(stored) = self.store.objects.get_mut(&key) {
             stored.content = Content::Garbage;

@@ -1,13 +1,15 @@
 //! I15 to I17: what is moved, reused and adopted.
 
-use pinfold_core::id::{ChainValue, RepresentationDigest};
+use pinfold_core::id::{ChainValue, ManifestDigest, RepresentationDigest};
 use pinfold_core::layout::GroupId;
 use pinfold_core::manifest::{ObjectName, SharedName, SharedScope};
 
 use super::*;
 
 fn adopted(scene: &mut Scene, pin: PinId, checkpoint: CheckpointId, of: Content) -> Judged {
-    let memory = vec![(ObjectName::Private(object(0)), Some(of))];
+    let own = Some(Content::Of(StoreKey::Private(checkpoint, object(1))));
+    let memory =
+        vec![(ObjectName::Private(object(0)), Some(of)), (ObjectName::Private(object(1)), own)];
     scene.see(&Seen::Adopted { pin, checkpoint, digest: None, memory })
 }
 
@@ -23,9 +25,18 @@ fn i15_all_that_is_adopted_is_the_checkpoints_own() {
         let judged = adopted(&mut scene.clone(), pin, checkpoint, wrong);
         assert_eq!(broken_by(judged), Invariant::I15);
     }
-    let missing = vec![(ObjectName::Private(object(0)), None)];
-    let judged =
-        scene.clone().see(&Seen::Adopted { pin, checkpoint, digest: None, memory: missing });
+    let own = (ObjectName::Private(object(0)), Some(of(checkpoint)));
+    // What did not arrive, and what was never asked for.
+    for memory in [vec![own, (ObjectName::Private(object(1)), None)], vec![own]] {
+        let judged = scene.clone().see(&Seen::Adopted { pin, checkpoint, digest: None, memory });
+        assert_eq!(broken_by(judged), Invariant::I15);
+    }
+    let memory = [0, 1].map(object).map(|object| {
+        let key = StoreKey::Private(checkpoint, object);
+        (ObjectName::Private(object), Some(Content::Of(key)))
+    });
+    let (memory, digest) = (memory.to_vec(), Some(ManifestDigest::from_bytes([8; 32])));
+    let judged = scene.clone().see(&Seen::Adopted { pin, checkpoint, digest, memory });
     assert_eq!(broken_by(judged), Invariant::I15);
     assert_eq!(broken_by(adopted(&mut scene.clone(), pin, other, of(other))), Invariant::I15);
     let command = Command::Settle { pin, shard: None, evidence: Evidence::NotExposed };
@@ -110,7 +121,12 @@ fn i15_excuses_a_page_that_was_spoiled_in_the_store() {
     let (_, checkpoint) = scene.save(1);
     let pin = scene.pin(checkpoint).unwrap();
     let adopted = |scene: &mut Scene, content| {
-        let memory = vec![(ObjectName::Shared(page()), content)];
+        let private = [0, 1].map(object).map(|object| {
+            let key = StoreKey::Private(checkpoint, object);
+            (ObjectName::Private(object), Some(Content::Of(key)))
+        });
+        let mut memory = private.to_vec();
+        memory.push((ObjectName::Shared(page()), content));
         scene.see(&Seen::Adopted { pin, checkpoint, digest: None, memory })
     };
     let garbage = Some(Content::Garbage);

@@ -6,8 +6,10 @@ use pinfold_core::outcome::Evidence;
 use super::say::EVIDENCE;
 use crate::script::{Fault, Line, Names};
 use crate::seen::MoveId;
+use crate::world::Kind;
 use crate::world::choice::{
-    About, Act, Choice, DeleteEnd, GetEnd, JobId, Lands, PinName, Publishes, PutEnd, move_id,
+    About, Act, Choice, Coordinate, DeleteEnd, GetEnd, HostCall, JobId, Lands, ObjectChange,
+    Passage, PinName, Publishes, PutEnd, move_id,
 };
 use crate::world::setup::Setup;
 
@@ -38,24 +40,14 @@ impl Reader<'_> {
     fn alone(&self, verb: &str) -> Result<Option<Choice>, Fault> {
         Ok(Some(match verb {
             "agree" => Choice::Agree(self.numbered('A', self.line.word(1)?)?),
-            "resend" => Choice::Resend(self.about()?),
-            "list" => Choice::SendList(self.about()?),
-            "deliver" => Choice::Deliver(self.about()?),
-            "dup" => Choice::Duplicate(self.about()?),
-            "misaddress" => Choice::Misaddress(self.about()?),
-            "replay" => Choice::Replay(self.about()?),
-            "lose" => Choice::Lose(self.about()?),
-            "answer" => Choice::Answer(self.about()?),
-            "dup-answer" => Choice::DuplicateAnswer(self.about()?),
-            "lose-answer" => Choice::LoseAnswer(self.about()?),
-            "follow-up" => Choice::FollowUp,
-            "sync" => Choice::Sync,
-            "write" => Choice::Write,
-            "commit" => Choice::Commit,
-            "fail-sync" => Choice::FailSync(self.line.number(1)?),
-            "crash" => Choice::Crash(self.line.number(1)?),
-            "restart" => Choice::Restart,
-            "compact" => Choice::Compact,
+            "follow-up" => Choice::Coordinator(Coordinate::FollowUp),
+            "sync" => Choice::Coordinator(Coordinate::Sync),
+            "write" => Choice::Coordinator(Coordinate::Write),
+            "commit" => Choice::Coordinator(Coordinate::Commit),
+            "fail-sync" => Choice::Coordinator(Coordinate::FailSync(self.line.number(1)?)),
+            "crash" => Choice::Coordinator(Coordinate::Crash(self.line.number(1)?)),
+            "restart" => Choice::Coordinator(Coordinate::Restart),
+            "compact" => Choice::Coordinator(Coordinate::Compact),
             "put" => Choice::Put(self.move_id()?, self.end_of_put()?),
             "get" => Choice::Get(self.move_id()?, self.end_of_get()?),
             "check" => Choice::Check(self.move_id()?, self.either("known", "unknown")?),
@@ -67,29 +59,35 @@ impl Reader<'_> {
             "audit" => Choice::Audit,
             "look" if self.line.words.len() == 1 => Choice::Look(Generation(0)),
             "look" => Choice::Look(self.generation(self.line.word(1)?)?),
-            "land-delete" | "vanish" | "return" | "damage" | "sweep" => {
-                let (generation, object) = self.object()?;
-                match verb {
-                    "land-delete" => Choice::LandDelete(generation, object),
-                    "vanish" => Choice::Vanish(generation, object),
-                    "return" => Choice::Return(generation, object),
-                    "damage" => Choice::Damage(generation, object),
-                    _ => Choice::Sweep(generation, object),
-                }
-            }
-            _ => return Ok(None),
+            _ => return self.passage_or_change(verb),
         }))
+    }
+
+    /// What becomes of a message, or of a stored object.
+    fn passage_or_change(&self, verb: &str) -> Result<Option<Choice>, Fault> {
+        let is_it = |kind: Kind| kind.name() == verb;
+        let mut passages = Passage::ALL.into_iter();
+        if let Some(passage) = passages.find(|it| is_it(Kind::of_passage(*it))) {
+            return Ok(Some(Choice::Message(self.about()?, passage)));
+        }
+        let mut changes = ObjectChange::ALL.into_iter();
+        let Some(change) = changes.find(|it| is_it(Kind::of_change(*it))) else {
+            return Ok(None);
+        };
+        let (generation, object) = self.object()?;
+        Ok(Some(Choice::Object(generation, object, change)))
     }
 
     /// `w1.3 cancel`.
     fn of_job(&self, name: &str) -> Result<Choice, Fault> {
         let job = self.job(name)?;
         Ok(match self.line.word(1)? {
-            "give-up" => Choice::GiveUp(job),
-            "proceed" => Choice::Proceed(job),
-            "cancel" => Choice::Cancel(job),
             "publish" => Choice::Publish(job, self.publishes(2)?),
             other => {
+                let mut calls = HostCall::ALL.into_iter();
+                if let Some(call) = calls.find(|call| Kind::of_call(*call).name() == other) {
+                    return Ok(Choice::Host(job, call));
+                }
                 let what = format!(
                     "no such verb of a transfer: {other}: write give-up, proceed, \
                                     cancel or publish"

@@ -1,11 +1,13 @@
 //! A choice in words.
 
-use pinfold_core::id::{Generation, ObjectId};
+use pinfold_core::id::Generation;
 use pinfold_core::outcome::Evidence;
 
 use crate::seen::MoveId;
+use crate::world::Kind;
 use crate::world::choice::{
-    About, Act, Choice, DeleteEnd, GetEnd, JobId, Lands, PinName, Publishes, PutEnd, parts_of,
+    About, Act, Choice, Coordinate, DeleteEnd, GetEnd, JobId, Lands, PinName, Publishes, PutEnd,
+    parts_of,
 };
 use crate::world::job::shards_of;
 use crate::world::setup::Setup;
@@ -14,7 +16,6 @@ use crate::world::setup::Setup;
 #[must_use]
 pub fn say(setup: &Setup, choice: Choice) -> String {
     let name = |process| setup.process_name(process);
-    let about = |about| say_about(setup, about);
     match choice {
         Choice::Register(process) => format!("{} register", name(process)),
         Choice::Die(process) => format!("{} die", name(process)),
@@ -37,31 +38,17 @@ pub fn say(setup: &Setup, choice: Choice) -> String {
             format!("{} load {} limit={limit}", name(process), named.join(" "))
         }
         Choice::Agree(attempt) => format!("agree A{attempt}"),
-        Choice::GiveUp(job) => format!("{} give-up", say_job(setup, job)),
-        Choice::Proceed(job) => format!("{} proceed", say_job(setup, job)),
-        Choice::Cancel(job) => format!("{} cancel", say_job(setup, job)),
+        Choice::Host(job, call) => {
+            format!("{} {}", say_job(setup, job), Kind::of_call(call).name())
+        }
         Choice::Publish(job, publishes) => {
             format!("{} publish {}", say_job(setup, job), say_publishes(publishes))
         }
         Choice::Tell(process, act) => format!("{} {}", name(process), say_act(setup, act)),
-        Choice::Resend(it) => format!("resend {}", about(it)),
-        Choice::SendList(it) => format!("list {}", about(it)),
-        Choice::Deliver(it) => format!("deliver {}", about(it)),
-        Choice::Duplicate(it) => format!("dup {}", about(it)),
-        Choice::Misaddress(it) => format!("misaddress {}", about(it)),
-        Choice::Replay(it) => format!("replay {}", about(it)),
-        Choice::Lose(it) => format!("lose {}", about(it)),
-        Choice::Answer(it) => format!("answer {}", about(it)),
-        Choice::DuplicateAnswer(it) => format!("dup-answer {}", about(it)),
-        Choice::LoseAnswer(it) => format!("lose-answer {}", about(it)),
-        Choice::FollowUp => "follow-up".to_string(),
-        Choice::Sync => "sync".to_string(),
-        Choice::Write => "write".to_string(),
-        Choice::Commit => "commit".to_string(),
-        Choice::FailSync(kept) => format!("fail-sync {kept}"),
-        Choice::Crash(kept) => format!("crash {kept}"),
-        Choice::Restart => "restart".to_string(),
-        Choice::Compact => "compact".to_string(),
+        Choice::Message(about, passage) => {
+            format!("{} {}", Kind::of_passage(passage).name(), say_about(setup, about))
+        }
+        Choice::Coordinator(what) => say_coordinator(what),
         Choice::Put(id, end) => format!("put {} {}", say_move(setup, id), say_put(end)),
         Choice::Get(id, end) => format!("get {} {}", say_move(setup, id), say_get(end)),
         Choice::Check(id, known) => {
@@ -71,11 +58,9 @@ pub fn say(setup: &Setup, choice: Choice) -> String {
         Choice::Land(id) => format!("land {}", say_move(setup, id)),
         Choice::Delete(work, end) => format!("delete d{work} {}", say_delete(end)),
         Choice::DropWork(work) => format!("drop-work d{work}"),
-        Choice::LandDelete(generation, object) => format!("land-delete {}", at(generation, object)),
-        Choice::Vanish(generation, object) => format!("vanish {}", at(generation, object)),
-        Choice::Return(generation, object) => format!("return {}", at(generation, object)),
-        Choice::Damage(generation, object) => format!("damage {}", at(generation, object)),
-        Choice::Sweep(generation, object) => format!("sweep {}", at(generation, object)),
+        Choice::Object(generation, object, change) => {
+            format!("{} c{generation}/{object}", Kind::of_change(change).name())
+        }
         Choice::RestartStore => "restart-store".to_string(),
         Choice::Audit => "audit".to_string(),
         Choice::Look(Generation(0)) => "look".to_string(),
@@ -107,8 +92,17 @@ pub fn say_move(setup: &Setup, id: MoveId) -> String {
     format!("{}.{number}", say_job(setup, job))
 }
 
-fn at(generation: Generation, object: ObjectId) -> String {
-    format!("c{generation}/{object}")
+fn say_coordinator(what: Coordinate) -> String {
+    match what {
+        Coordinate::FollowUp => "follow-up".to_string(),
+        Coordinate::Sync => "sync".to_string(),
+        Coordinate::Write => "write".to_string(),
+        Coordinate::Commit => "commit".to_string(),
+        Coordinate::FailSync(kept) => format!("fail-sync {kept}"),
+        Coordinate::Crash(kept) => format!("crash {kept}"),
+        Coordinate::Restart => "restart".to_string(),
+        Coordinate::Compact => "compact".to_string(),
+    }
 }
 
 fn say_pin(setup: &Setup, name: PinName) -> String {

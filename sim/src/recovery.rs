@@ -15,7 +15,7 @@ use crate::world::choice::{
     About, Act, Choice, Coordinate, DeleteEnd, GetEnd, HostCall, ObjectChange, Passage, PutEnd,
 };
 use crate::world::coordinator::Unreadable;
-use crate::world::job::Stands;
+use crate::world::job::{Doing, Stands};
 use crate::world::process::Process;
 use crate::world::{Kind, World};
 
@@ -102,8 +102,19 @@ impl Recovery {
     pub fn bound(world: &World) -> u32 {
         let gauges = world.coordinator.disk.catalog.gauges();
         let catalog = gauges.checkpoints + gauges.pins + gauges.turns + gauges.conversations;
-        let under_way = world.requests.sent.len() + world.store.moves.len();
-        let things = catalog + (under_way + world.store.objects.len()) as u64;
+        let store = &world.store;
+        let waits =
+            |process: &Process| process.asked.len() + process.queued.len() + process.jobs.len();
+        let objects = store.work.iter().map(|work| work.objects.len() + 1).sum::<usize>();
+        let under_way = world.requests.sent.len()
+            + world.answers.sent.len()
+            + world.processes.iter().map(waits).sum::<usize>()
+            + store.moves.len()
+            + store.checks.len()
+            + store.late_deletes.len()
+            + store.strays.len()
+            + objects;
+        let things = catalog + gauges.expired_turns + (under_way + store.objects.len()) as u64;
         STEPS.saturating_add(STEPS_EACH.saturating_mul(u32::try_from(things).unwrap_or(u32::MAX)))
     }
 
@@ -118,7 +129,9 @@ impl Recovery {
 
     /// Asks for work until it changes nothing any more.
     fn collect(&mut self, world: &World) -> Option<Choice> {
-        let left = world.private_objects().count();
+        let gauges = world.coordinator.disk.catalog.gauges();
+        let checkpoints = usize::try_from(gauges.collectable).unwrap_or(usize::MAX);
+        let left = world.private_objects().count().saturating_add(checkpoints);
         let waits = world.coordinator.disk.catalog.gauges().collectable > 0;
         if let Some((id, object)) = world.store.strays.iter().next() {
             return Some(Choice::Object(id.generation, *object, ObjectChange::Sweep));
@@ -313,8 +326,11 @@ fn bytes(world: &World) -> Option<Choice> {
 fn transfers(world: &World) -> Option<Choice> {
     let mut jobs = world.processes.iter().flat_map(|process| &process.jobs);
     jobs.find_map(|job| match job.stands {
+        _ if job.waits => Some(Choice::Host(job.id, HostCall::Cancel)),
         Stands::Nowhere => None,
-        Stands::Wait => Some(Choice::Host(job.id, HostCall::Cancel)),
+        Stands::Agree(_) if job.doing == Doing::Loads => {
+            Some(Choice::Host(job.id, HostCall::Concur))
+        }
         Stands::Agree(_) => {
             let mut offers = Vec::new();
             world.offer(Kind::Agree, &mut offers);

@@ -177,7 +177,8 @@ impl Schedule {
         let all = u8::try_from((1_u16 << world.setup.endpoints) - 1).unwrap_or(u8::MAX);
         let named = if self.workload.happens(500_000) { 1 } else { all.into() };
         let endpoints = u8::try_from(self.workload.between(named, all.into())).ok()?;
-        Some(Choice::Load { process, endpoints, limit: self.small(3) + 1 })
+        let (limit, compares) = (self.small(3) + 1, self.workload.happens(300_000));
+        Some(Choice::Load { process, endpoints, limit, compares })
     }
 
     fn draw_publication(&mut self, world: &World) -> Option<Choice> {

@@ -75,6 +75,26 @@ pub enum Seen {
         /// Its incarnation, if it had registered.
         incarnation: Option<Incarnation>,
     },
+    /// A rank holds something that it must compare with the other ranks before anything moves, or
+    /// before anything is adopted.
+    Compares {
+        /// The pin by which it holds it.
+        pin: PinId,
+    },
+    /// A rank has compared, or has given up.
+    Compared {
+        /// The pin by which it holds it.
+        pin: PinId,
+        /// All ranks hold the same.
+        same: bool,
+    },
+    /// A worker learned for certain that an object is absent, or is not what it must be.
+    Missed {
+        /// Under which pin it asked.
+        pin: PinId,
+        /// The object.
+        key: StoreKey,
+    },
     /// A move began: from now on somebody may touch the worker's memory.
     MoveBegan {
         /// Which move.

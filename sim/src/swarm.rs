@@ -177,11 +177,12 @@ const fn rarer(group: Group) -> u32 {
 const LEAST: [(Kind, u32); 3] = [(Kind::Crash, 200), (Kind::Die, 200), (Kind::GiveUp, 10_000)];
 
 /// What goes on, and how often beside each other.
-const CALM: [(Kind, u32); 33] = [
+const CALM: [(Kind, u32); 34] = [
     (Kind::Register, 30),
     (Kind::Save, 60),
     (Kind::Load, 20),
     (Kind::Agree, 200),
+    (Kind::Concur, 200),
     (Kind::Proceed, 20),
     (Kind::Publish, 6),
     (Kind::Deliver, 300),
@@ -251,7 +252,8 @@ fn draw_policy(draws: &mut Draws) -> Policy {
     // A checkpoint has about one to three thousand bytes.
     let mut budget = |most: u32| {
         let bounded = draws.happens(300_000);
-        bounded.then(|| u64::from(draws.between(3_000, most)))
+        let least = if draws.happens(150_000) { 500 } else { 3_000 };
+        bounded.then(|| u64::from(draws.between(least, most)))
     };
     let (conversation_bytes, job_bytes) = (budget(8_000), budget(16_000));
     let quarantine =

@@ -101,6 +101,12 @@ impl Trace {
                 let number = incarnation.map_or(String::new(), |number| format!(":{number}"));
                 format!("{}{number} died", self.names.show_owner(*owner))
             }
+            Seen::Compares { .. } => return Vec::new(),
+            Seen::Compared { pin, same } => {
+                let what = if *same { "agrees with the other ranks" } else { "does not agree" };
+                format!("{} {what}", self.say_pin(*pin))
+            }
+            Seen::Missed { key, .. } => format!("{} is missing or wrong", self.say_key(*key)),
             Seen::MoveBegan { .. }
             | Seen::Landed { .. }
             | Seen::PutSucceeded { .. }

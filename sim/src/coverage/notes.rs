@@ -217,6 +217,9 @@ impl Notes {
                 | Seen::SyncFailed
                 | Seen::Recovered
                 | Seen::OwnerDied { .. }
+                | Seen::Compares { .. }
+                | Seen::Compared { .. }
+                | Seen::Missed { .. }
                 | Seen::MoveBegan { .. }
                 | Seen::Landed { .. }
                 | Seen::PutSucceeded { .. }
@@ -372,6 +375,7 @@ impl Notes {
                 match rejection {
                     Rejection::WrongEpoch => count(Cell::Effect(Kind::Misaddress)),
                     Rejection::Malformed(_) => count(Cell::Effect(Kind::Malformed)),
+                    Rejection::NotOperator => count(Cell::Effect(Kind::Pretend)),
                     Rejection::OpConflict => count(Cell::Effect(Kind::Conflict)),
                     _ => {}
                 }

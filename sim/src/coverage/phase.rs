@@ -6,7 +6,7 @@ use pinfold_core::id::{CheckpointId, Generation};
 use super::names;
 use crate::store::StoreKey;
 use crate::world::World;
-use crate::world::choice::{About, Choice, Coordinate, HostCall, JobId, ObjectChange, Passage};
+use crate::world::choice::{About, Choice, Coordinate, JobId, ObjectChange, Passage};
 use crate::world::job::{Job, Stands};
 use crate::world::network::Asks;
 use crate::world::process::Process;
@@ -76,7 +76,7 @@ pub(super) fn phases(world: &World, choice: Choice, hit: &mut impl FnMut(&'stati
         | Choice::Save { .. }
         | Choice::Load { .. }
         | Choice::Agree(_)
-        | Choice::Host(_, HostCall::GiveUp | HostCall::Proceed | HostCall::Cancel)
+        | Choice::Host(..)
         | Choice::Publish(..)
         | Choice::Tell(..)
         | Choice::Message(_, Passage::Resend | Passage::SendList)
@@ -151,7 +151,7 @@ fn doings(world: &World, process: &Process, hit: &mut impl FnMut(&'static str)) 
         ("preparing", asks(|it| matches!(it, Command::Prepare(_)))),
         ("pinning", asks(|it| matches!(it, Command::Pin { .. }))),
         ("agreeing", stands(|job| matches!(job.stands, Stands::Agree(_)))),
-        ("waiting", stands(|job| job.stands == Stands::Wait)),
+        ("waiting", stands(|job| job.waits)),
         ("moving", moves(false)),
         ("checking", checks),
         ("retiring", moves(true)),

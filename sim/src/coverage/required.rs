@@ -41,12 +41,7 @@ pub const SELDOM: [LeftOut; 1] = [LeftOut(
 )];
 
 /// Answers that no World gets; a test shows that they stay away.
-pub const UNREACHABLE: [LeftOut; 23] = [
-    LeftOut("Configure", "NotOperator", OPERATORS_ONLY),
-    LeftOut("Drop", "NotOperator", OPERATORS_ONLY),
-    LeftOut("Fence", "NotOperator", OPERATORS_ONLY),
-    LeftOut("Forget", "NotOperator", OPERATORS_ONLY),
-    LeftOut("Retire", "NotOperator", OPERATORS_ONLY),
+pub const UNREACHABLE: [LeftOut; 17] = [
     LeftOut("Deleted", "NotCollecting", FROM_WORK),
     LeftOut("Deleted", "UnknownCheckpoint", FROM_WORK),
     LeftOut("Deleted", "UnknownObject", FROM_WORK),
@@ -55,7 +50,6 @@ pub const UNREACHABLE: [LeftOut; 23] = [
     LeftOut("Release", "UnknownPin", NAMED_PINS),
     LeftOut("Settle", "UnknownPin", NAMED_PINS),
     LeftOut("Publish", "ForeignPin", "a transfer publishes with the pin that its life took"),
-    LeftOut("Release", "ForeignPin", "a transfer releases its own pin, and operators any"),
     LeftOut("Settle", "ShardNotClaimed", "a transfer settles the shards that it claimed"),
     LeftOut("Settle", "NotFinal", "nobody sends a worker's own state as evidence"),
     LeftOut("Lost", "UnknownObject", "objects are named from the manifest"),
@@ -67,7 +61,6 @@ pub const UNREACHABLE: [LeftOut; 23] = [
     LeftOut("Register", "UnknownVersion", REGISTERS_WELL),
 ];
 
-const OPERATORS_ONLY: &str = "only operators of a World send it";
 const FROM_WORK: &str = "outcomes are of work that was handed out";
 const NAMED_PINS: &str = "pins are named from those that were taken";
 const REGISTERS_WELL: &str = "a process registers in the one right form";

@@ -10,11 +10,12 @@ use pinfold_core::outcome::Outcome;
 
 use super::facts::Hold;
 use super::{Judged, Oracle, broken, demand};
+use crate::seen::Cause;
 use crate::store::StoreKey;
 
 impl Oracle {
     /// Delete work leaves the coordinator.
-    pub(super) fn handed_out(&self, effect: &Effect) -> Judged {
+    pub(super) fn handed_out(&mut self, effect: &Effect) -> Judged {
         let Effect::Delete { by, checkpoint, objects } = effect;
         let id = *checkpoint;
         if let Some(receipt) = self.desk.receipts.get(by) {
@@ -29,6 +30,7 @@ impl Oracle {
         }
         demand(!objects.is_empty(), Invariant::I3, || format!("{by} hands out no object of {id}"))?;
         self.judge_objects(id, objects)?;
+        self.moves.handed_out(id, objects);
         self.judge_unheld(id)
     }
 
@@ -51,10 +53,16 @@ impl Oracle {
     }
 
     /// A delete reaches the store.
-    pub(super) fn deleted(&mut self, key: StoreKey) -> Judged {
+    pub(super) fn deleted(&mut self, key: StoreKey, cause: Cause) -> Judged {
         self.moves.stored.remove(&key);
         match key {
-            StoreKey::Private(checkpoint, _) => self.judge_unheld(checkpoint),
+            StoreKey::Private(checkpoint, object) => {
+                let asked = cause == Cause::Stray || self.moves.was_handed_out(checkpoint, object);
+                demand(asked, Invariant::I3, || {
+                    format!("{object} of {checkpoint} is deleted, and was never handed out")
+                })?;
+                self.judge_unheld(checkpoint)
+            }
             StoreKey::Shared(_) | StoreKey::Foreign(_) => {
                 broken(Invariant::I3, format!("{key:?} is deleted, and is not ours to delete"))
             }

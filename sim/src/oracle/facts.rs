@@ -156,6 +156,10 @@ impl Facts {
         self.holds_of(checkpoint).find(is_sure)
     }
 
+    pub(super) fn is_operator(&self, owner: OwnerId) -> bool {
+        self.owners.get(&owner).is_some_and(|row| row.role == Role::Operator)
+    }
+
     pub(super) fn is_fenced(&self, owner: OwnerId, incarnation: Incarnation) -> bool {
         self.owners.get(&owner).is_some_and(|row| row.fenced.contains(&incarnation))
     }
@@ -323,7 +327,7 @@ impl Facts {
         demand(self.pins.contains_key(&pin), Invariant::I8, || {
             format!("{op} ends pin {pin}, which does not live")
         })?;
-        let operator = self.owners.get(&op.owner).is_some_and(|row| row.role == Role::Operator);
+        let operator = self.is_operator(op.owner);
         let may = is_own(op, pin) || operator && !as_success;
         demand(may, Invariant::I8, || format!("{op} speaks for pin {pin}, which is not its own"))
     }

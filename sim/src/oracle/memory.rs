@@ -19,6 +19,7 @@ impl Oracle {
             Seen::MoveBegan { id, way, key, checkpoint, pin } => {
                 let (id, way, key) = (*id, *way, *key);
                 let moving = Moving { id, way, key, checkpoint: *checkpoint, pin: *pin };
+                self.judge_beginning(&moving)?;
                 let first = self.moves.began(moving);
                 demand(first, Invariant::I17, || format!("{key:?} is put a second time, by {pin}"))
             }
@@ -52,6 +53,9 @@ impl Oracle {
             | Seen::Deleted { .. }
             | Seen::StoreLost { .. }
             | Seen::Returned { .. }
+            | Seen::Compares { .. }
+            | Seen::Compared { .. }
+            | Seen::Missed { .. }
             | Seen::FalseProof { .. }
             | Seen::Listed { .. } => Ok(()),
         }
@@ -69,6 +73,23 @@ impl Oracle {
             self.desk.became_whole(checkpoint);
         }
         Ok(())
+    }
+
+    /// Nothing is put before the ranks agree, and a shard's manifest is put when all else is there.
+    fn judge_beginning(&self, moving: &Moving) -> Judged {
+        let Moving { way, key, checkpoint, pin, .. } = *moving;
+        if way == Way::Get {
+            return Ok(());
+        }
+        demand(self.moves.may_go_on(pin), Invariant::I4, || {
+            format!("{key:?} is put by {pin}, whose ranks did not agree")
+        })?;
+        let StoreKey::Private(_, ObjectId { shard, index: 0 }) = key else { return Ok(()) };
+        let Some(row) = self.facts.checkpoints.get(&checkpoint) else { return Ok(()) };
+        let own: Vec<_> = row.shape.objects_from(0).filter(|it| it.shard == shard).collect();
+        demand(self.moves.is_last(pin, checkpoint, &own), Invariant::I4, || {
+            format!("the manifest of shard {shard} of {checkpoint} is put before the rest")
+        })
     }
 
     fn source_reused(&self, pin: PinId, shard: ShardIndex) -> Judged {
@@ -118,6 +139,9 @@ impl Oracle {
         };
         demand(held, Invariant::I15, || {
             format!("{id} is adopted by {pin}, which does not hold it")
+        })?;
+        demand(self.moves.may_go_on(pin), Invariant::I15, || {
+            format!("{id} is adopted by {pin}, whose ranks did not agree")
         })?;
         for (object, content) in memory {
             let key = match object {

@@ -71,6 +71,9 @@ impl Oracle {
             Seen::HandedOut { effect } => return self.handed_out(effect),
             Seen::SyncFailed => self.failed = true,
             Seen::Crashed => return self.crashed(),
+            Seen::Compares { pin } => self.moves.compares(*pin, None),
+            Seen::Compared { pin, same } => self.moves.compares(*pin, Some(*same)),
+            Seen::Missed { pin: _, key } => self.moves.missed(*key),
             Seen::MoveBegan { .. }
             | Seen::PutSucceeded { .. }
             | Seen::Confirmed { .. }
@@ -79,7 +82,7 @@ impl Oracle {
             | Seen::DestinationReused { .. }
             | Seen::Adopted { .. } => return self.touched(seen),
             Seen::Landed { id: _, key, content } => self.moves.landed(*key, *content),
-            Seen::Deleted { key, cause: _ } => return self.deleted(*key),
+            Seen::Deleted { key, cause } => return self.deleted(*key, *cause),
             Seen::StoreLost { key } => self.moves.lost(*key),
             Seen::Returned { key } => self.moves.returned(*key),
             Seen::FalseProof { owner, incarnation } => {

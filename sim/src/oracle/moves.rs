@@ -57,6 +57,12 @@ pub(super) struct Moves {
     pub(super) stored: BTreeSet<StoreKey>,
     /// Shared objects whose bytes somebody spoiled; they carry no trailer that would show it.
     spoiled: BTreeSet<SharedName>,
+    /// What each rank that must compare with others has found; none before it has.
+    compared: BTreeMap<PinId, Option<bool>>,
+    /// What was handed out to be deleted.
+    handed: BTreeSet<(CheckpointId, ObjectId)>,
+    /// Private objects that a worker found absent or wrong.
+    missed: BTreeSet<(CheckpointId, ObjectId)>,
     /// Incarnations whose memory was declared done with, although it was not.
     pub(super) lied_about: BTreeSet<(OwnerId, Incarnation)>,
 }
@@ -83,6 +89,42 @@ impl Moves {
 
     pub(super) fn was_put(&self, checkpoint: CheckpointId, object: ObjectId) -> bool {
         self.put_once.contains(&(checkpoint, object))
+    }
+
+    /// A rank must compare, or has compared.
+    pub(super) fn compares(&mut self, pin: PinId, same: Option<bool>) {
+        self.compared.insert(pin, same);
+    }
+
+    /// A rank that must compare has found that all hold the same.
+    pub(super) fn may_go_on(&self, pin: PinId) -> bool {
+        self.compared.get(&pin).is_none_or(|same| *same == Some(true))
+    }
+
+    pub(super) fn handed_out(&mut self, checkpoint: CheckpointId, objects: &[ObjectId]) {
+        self.handed.extend(objects.iter().map(|object| (checkpoint, *object)));
+    }
+
+    pub(super) fn was_handed_out(&self, checkpoint: CheckpointId, object: ObjectId) -> bool {
+        self.handed.contains(&(checkpoint, object))
+    }
+
+    pub(super) fn missed(&mut self, key: StoreKey) {
+        if let StoreKey::Private(checkpoint, object) = key {
+            self.missed.insert((checkpoint, object));
+        }
+    }
+
+    pub(super) fn was_missed(&self, checkpoint: CheckpointId, object: ObjectId) -> bool {
+        self.missed.contains(&(checkpoint, object))
+    }
+
+    /// Every other object of a shard was put under this pin, and answered well.
+    pub(super) fn is_last(&self, pin: PinId, checkpoint: CheckpointId, of: &[ObjectId]) -> bool {
+        of.iter().filter(|object| object.index > 0).all(|object| {
+            let put = self.puts.get(&(pin, StoreKey::Private(checkpoint, *object)));
+            put.is_some_and(|put| put.succeeded)
+        })
     }
 
     /// A put answered well; what that completes.

@@ -10,7 +10,7 @@ use pinfold_core::catalog::{Change, Command, Prepare};
 use pinfold_core::few::Few;
 use pinfold_core::id::{CheckpointId, OpId, PinId};
 use pinfold_core::invariant::Invariant;
-use pinfold_core::outcome::{Evidence, Outcome, Pinned, Rejection, TurnKey};
+use pinfold_core::outcome::{Evidence, LostObject, Outcome, Pinned, Rejection, TurnKey};
 
 use super::desk::{Answer, Receipt};
 use super::{Judged, Oracle, broken, demand};
@@ -79,8 +79,18 @@ impl Oracle {
         Ok(only.map(|command| Arc::clone(command)))
     }
 
+    /// Nothing is called lost on an unknown outcome; an operator answers for itself.
+    fn judge_loss(&self, op: OpId, checkpoint: CheckpointId, object: LostObject) -> Judged {
+        let LostObject::Private(object) = object else { return Ok(()) };
+        let known = self.facts.is_operator(op.owner) || self.moves.was_missed(checkpoint, object);
+        demand(known, Invariant::I9, || {
+            format!("{op} calls {object} of {checkpoint} lost, and nobody found it missing")
+        })
+    }
+
     fn judge_change(&self, op: OpId, change: &Change, content: Option<&Command>) -> Judged {
         match change {
+            Change::Lost { checkpoint, object, .. } => self.judge_loss(op, *checkpoint, *object),
             Change::Refused(rejection) => self.judge_refusal(op, rejection, content),
             Change::Prepared { generation, .. } => {
                 demand(*generation > self.facts.minted, Invariant::I17, || {
@@ -103,7 +113,6 @@ impl Oracle {
             }
             Change::Settled { .. }
             | Change::Released { .. }
-            | Change::Lost { .. }
             | Change::Doubted { .. }
             | Change::Collected { .. }
             | Change::Deleted { .. }

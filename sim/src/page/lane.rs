@@ -154,6 +154,9 @@ fn sign_of(now: &Now<'_>, seen: &Seen) -> Option<(Lane, Sign)> {
         | Seen::Synced { .. }
         | Seen::Replied { .. }
         | Seen::HandedOut { .. }
+        | Seen::Compares { .. }
+        | Seen::Compared { .. }
+        | Seen::Missed { .. }
         | Seen::MoveBegan { .. }
         | Seen::Landed { .. }
         | Seen::PutSucceeded { .. }

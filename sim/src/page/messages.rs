@@ -145,6 +145,9 @@ fn at_once(now: &Now<'_>, seen: &Seen) -> Option<Arrow> {
         | Seen::SyncFailed
         | Seen::Crashed
         | Seen::OwnerDied { .. }
+        | Seen::Compares { .. }
+        | Seen::Compared { .. }
+        | Seen::Missed { .. }
         | Seen::MoveBegan { .. }
         | Seen::Landed { .. }
         | Seen::PutSucceeded { .. }

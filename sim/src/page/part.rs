@@ -3,7 +3,7 @@
 use super::Now;
 use super::arrow::{End, What};
 use super::lane::Lane;
-use crate::world::choice::{About, Choice, Coordinate, HostCall, ObjectChange, Passage};
+use crate::world::choice::{About, Choice, Coordinate, ObjectChange, Passage};
 
 /// What a choice is to the picture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,8 +33,9 @@ impl Part {
             | Choice::Save { process, .. }
             | Choice::Load { process, .. }
             | Choice::Tell(process, _) => Self::Done(Lane::Process(process)),
-            Choice::Host(job, HostCall::GiveUp | HostCall::Proceed | HostCall::Cancel)
-            | Choice::Publish(job, _) => Self::Done(Lane::Process(job.process)),
+            Choice::Host(job, _) | Choice::Publish(job, _) => {
+                Self::Done(Lane::Process(job.process))
+            }
             Choice::Message(about, Passage::Resend | Passage::SendList) => {
                 Self::Done(Lane::Process(about.process()))
             }

@@ -116,6 +116,9 @@ impl Lockstep {
                 Ok(())
             }
             Seen::OwnerDied { .. }
+            | Seen::Compares { .. }
+            | Seen::Compared { .. }
+            | Seen::Missed { .. }
             | Seen::MoveBegan { .. }
             | Seen::Landed { .. }
             | Seen::PutSucceeded { .. }

@@ -3,22 +3,28 @@
 use pinfold_core::catalog::Command;
 use pinfold_core::engine::Request;
 use pinfold_core::id::{Generation, Incarnation, ObjectId, OpId, PinId, ShardIndex};
-use pinfold_core::outcome::{Loss, LostObject};
+use pinfold_core::outcome::{DeleteOutcome, Loss, LostObject};
 
 use super::choice::{Act, JobId, PinName, Publishes};
+use super::network::Asks;
 use super::{Waiting, World};
 use crate::seen::Seen;
 
 impl World {
     /// A process sends a command by itself.
     pub(super) fn tell(&mut self, index: u8, act: Act, seen: &mut Vec<Seen>) {
+        let is_operator = self.setup.is_operator(index);
         match act {
             Act::Report(number) => return self.report(index, number),
             Act::Conflict => return self.conflict(index, seen),
-            Act::Settle(pin, evidence) if evidence.is_final() && !self.is_proven(pin) => {
+            Act::Settle(pin, evidence)
+                if is_operator && evidence.is_final() && !self.is_proven(pin) =>
+            {
                 self.assert_falsely(pin, seen);
             }
-            Act::Fence(process, incarnation) if !self.is_over(process, incarnation) => {
+            Act::Fence(process, incarnation)
+                if is_operator && !self.is_over(process, incarnation) =>
+            {
                 let owner = self.owner(process);
                 let incarnation = Incarnation(incarnation);
                 seen.push(Seen::FalseProof { owner, incarnation });
@@ -138,7 +144,13 @@ impl World {
         let Some(incarnation) = process.incarnation else { return };
         let sequence = process.next.saturating_sub(1);
         let op = OpId { owner: process.owner, incarnation, sequence };
-        let request = Request::Command(op, Command::Collect { limit: 7 });
+        let mut sent = self.arrived.iter().map(|(_, asks)| asks);
+        let same = sent.find_map(|asks| match asks {
+            Asks::Command(other, command) if *other == op => Some(altered(command)),
+            Asks::Register(_) | Asks::Command(..) | Asks::List(_) => None,
+        });
+        let other = same.unwrap_or(Command::Collect { limit: 7 });
+        let request = Request::Command(op, other);
         self.submit(Waiting::Nobody, request, false, seen);
     }
 
@@ -151,5 +163,41 @@ impl World {
             Publishes::Nothing | Publishes::Unscoped => None,
         };
         self.ask(job.process, Command::Publish { pin, turn }, None);
+    }
+}
+
+/// A command that differs from another one in a single part.
+fn altered(command: &Command) -> Command {
+    match command.clone() {
+        Command::Publish { pin, turn: Some(_) } => Command::Publish { pin, turn: None },
+        Command::Publish { pin, turn: None } => {
+            Command::Publish { pin, turn: Some(super::turn_key(0, 0)) }
+        }
+        Command::Settle { pin, shard: None, evidence } => {
+            Command::Settle { pin, shard: Some(ShardIndex(0)), evidence }
+        }
+        Command::Settle { pin, shard: Some(_), evidence } => {
+            Command::Settle { pin, shard: None, evidence }
+        }
+        Command::Deleted { checkpoint, mut outcomes } => {
+            for (_, outcome) in &mut outcomes {
+                let was_gone = *outcome == DeleteOutcome::Gone;
+                *outcome = if was_gone { DeleteOutcome::Refused } else { DeleteOutcome::Gone };
+            }
+            Command::Deleted { checkpoint, outcomes }
+        }
+        Command::Pin { candidates, limit } => {
+            Command::Pin { candidates, limit: if limit == 1 { 2 } else { 1 } }
+        }
+        Command::Doubt { pin, doubtful } => Command::Doubt { pin, doubtful: !doubtful },
+        Command::Collect { limit } => Command::Collect { limit: limit.saturating_add(1) },
+        Command::Prepare(_)
+        | Command::Release { .. }
+        | Command::Lost { .. }
+        | Command::Configure { .. }
+        | Command::Forget { .. }
+        | Command::Drop { .. }
+        | Command::Fence { .. }
+        | Command::Retire { .. } => Command::Collect { limit: 7 },
     }
 }

@@ -168,6 +168,8 @@ pub enum GetEnd {
     Answered,
     /// As before, but the memory may still be touched.
     AnsweredUnretired,
+    /// What the store holds arrives, and nobody verifies it.
+    Unverified,
     /// Nobody knows; whether the memory is done with.
     Failed {
         /// The memory is done with.
@@ -193,6 +195,8 @@ pub enum DeleteEnd {
 pub enum HostCall {
     /// A rank stops waiting for the others.
     GiveUp,
+    /// The other ranks of a load hold the same.
+    Concur,
     /// It asks again what it waits for.
     Proceed,
     /// It is cancelled.
@@ -201,7 +205,7 @@ pub enum HostCall {
 
 impl HostCall {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::GiveUp, Self::Proceed, Self::Cancel];
+    pub const ALL: [Self; 4] = [Self::GiveUp, Self::Concur, Self::Proceed, Self::Cancel];
 }
 
 /// What becomes of a message.
@@ -319,6 +323,8 @@ pub enum Choice {
         endpoints: u8,
         /// How many to pin at most.
         limit: u8,
+        /// It is one of several ranks, which choose and adopt together.
+        compares: bool,
     },
     /// The ranks of an attempt compare their checkpoints.
     Agree(u16),

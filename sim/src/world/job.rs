@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use pinfold_core::id::{AttemptId, CheckpointId, Id, OpId, PinId, ShardIndex};
+use pinfold_core::id::{AttemptId, CheckpointId, EndpointId, Id, OpId, PinId, ShardIndex};
 use pinfold_core::manifest::ObjectName;
 use pinfold_core::outcome::{Outcome, Rejection};
 use pinfold_core::transfer::{
@@ -18,15 +18,13 @@ use super::choice::{Choice, HostCall, JobId, Publishes, move_id};
 use crate::seen::{MoveId, Seen, Way};
 use crate::store::{Check, Content, Move, StoreKey};
 
-/// Where a transfer stands that waits for its host.
+/// Where a transfer stands that waits for the other ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Stands {
     /// It does not.
     Nowhere,
     /// Before the ranks have agreed on this checkpoint.
     Agree(CheckpointId),
-    /// Before it asks again.
-    Wait,
 }
 
 /// What a transfer does.
@@ -58,8 +56,14 @@ pub struct Job {
     pub doing: Doing,
     /// Where it stands.
     pub stands: Stands,
+    /// It waits before it asks again.
+    pub waits: bool,
     /// What the ranks agreed on.
     pub agreed: Option<CheckpointId>,
+    /// It must compare with other ranks.
+    pub compares: bool,
+    /// The pin of which it was said that it must be compared.
+    pub told: Option<PinId>,
     /// Pins that it was answered, with their checkpoints.
     pub pins: Vec<(PinId, CheckpointId)>,
     /// How many moves and checks it began.
@@ -89,7 +93,7 @@ pub(crate) fn shards_of(mask: u8) -> impl Iterator<Item = ShardIndex> {
 impl World {
     /// A worker begins a save or a load.
     pub(super) fn begin(&mut self, choice: Choice, seen: &mut Vec<Seen>) {
-        let (process, made, doing) = match choice {
+        let (process, made, doing, compares) = match choice {
             Choice::Save { process, endpoint, geometry, attempt, shards, publishes, compares } => {
                 self.attempts = self.attempts.max(attempt);
                 let all = (1_u8 << self.setup.shards) - 1;
@@ -100,25 +104,29 @@ impl World {
                     publication: self.publication(publishes),
                     has_peers: compares && shards != all,
                 };
-                (
-                    process,
-                    Transfer::save(request),
-                    Doing::Saves { attempt, shards, endpoint, geometry },
-                )
+                let compares = request.has_peers;
+                let doing = Doing::Saves { attempt, shards, endpoint, geometry };
+                (process, Transfer::save(request), doing, compares)
             }
-            Choice::Load { process, endpoints, limit } => {
+            Choice::Load { process, endpoints, limit, compares } => {
                 let from_the_longest = (0..self.setup.endpoints).rev();
                 let named = from_the_longest.filter(|endpoint| endpoints >> endpoint & 1 > 0);
-                let planned =
-                    |endpoint| Candidate::planned(self.library.manifest(endpoint, 0).clone());
+                // A rank among several plans only what all of them choose.
+                let candidate = |endpoint| {
+                    let manifest = self.library.manifest(endpoint, 0);
+                    match compares {
+                        true => Candidate::described_later(manifest.endpoint().id()),
+                        false => Candidate::planned(manifest.clone()),
+                    }
+                };
                 let request = LoadRequest {
-                    candidates: named.map(planned).collect(),
+                    candidates: named.map(candidate).collect(),
                     limit: u32::from(limit),
                     shards: (0..u16::from(self.setup.shards)).map(ShardIndex).collect(),
-                    has_peers: false,
-                    explains: false,
+                    has_peers: compares,
+                    explains: compares,
                 };
-                (process, Transfer::load(request), Doing::Loads)
+                (process, Transfer::load(request), Doing::Loads, compares)
             }
             _ => return,
         };
@@ -132,7 +140,10 @@ impl World {
             transfer,
             doing,
             stands: Stands::Nowhere,
+            waits: false,
             agreed: None,
+            compares,
+            told: None,
             pins: Vec::new(),
             begun: 0,
             memory: BTreeMap::new(),
@@ -179,6 +190,13 @@ impl World {
             Ok(_) | Err(_) => {}
         }
         job.transfer.answered(op, answer);
+        if job.compares
+            && let Some(pin) = job.pin()
+            && job.told != Some(pin)
+        {
+            job.told = Some(pin);
+            seen.push(Seen::Compares { pin });
+        }
         self.drive(id, seen);
     }
 
@@ -202,11 +220,9 @@ impl World {
             if let Some(job) = self.job_mut(id)
                 && let Stands::Agree(checkpoint) = job.stands
             {
-                job.stands = Stands::Nowhere;
                 job.agreed = Some(checkpoint);
-                job.transfer.agreed(same);
             }
-            self.drive(id, seen);
+            self.compare(id, same, seen);
         }
     }
 
@@ -237,11 +253,28 @@ impl World {
     pub(super) fn host_decides(&mut self, id: JobId, call: HostCall, seen: &mut Vec<Seen>) {
         let Some(job) = self.job_mut(id) else { return };
         match call {
-            HostCall::GiveUp => job.transfer.agreed(false),
-            HostCall::Proceed => job.transfer.proceed(),
-            HostCall::Cancel => job.transfer.cancel(),
+            HostCall::GiveUp => return self.compare(id, false, seen),
+            HostCall::Concur => return self.compare(id, true, seen),
+            HostCall::Proceed => {
+                job.waits = false;
+                job.transfer.proceed();
+            }
+            HostCall::Cancel => {
+                job.waits = false;
+                job.stands = Stands::Nowhere;
+                job.transfer.cancel();
+            }
         }
-        job.stands = Stands::Nowhere;
+        self.drive(id, seen);
+    }
+
+    /// A rank has compared, or gives up.
+    fn compare(&mut self, id: JobId, same: bool, seen: &mut Vec<Seen>) {
+        if let Some(job) = self.job_mut(id) {
+            job.stands = Stands::Nowhere;
+            seen.extend(job.pin().map(|pin| Seen::Compared { pin, same }));
+            job.transfer.agreed(same);
+        }
         self.drive(id, seen);
     }
 
@@ -251,13 +284,14 @@ impl World {
             match step {
                 Step::Ask(command) => self.ask_for(id, command),
                 Step::Agree { checkpoint } => self.stand(id, Stands::Agree(checkpoint)),
-                Step::Wait => self.stand(id, Stands::Wait),
+                Step::Wait => self.wait(id),
                 Step::Put { object, bytes } => self.begin_move(id, Way::Put, (object, bytes), seen),
                 Step::Get { object, bytes } => self.begin_move(id, Way::Get, (object, bytes), seen),
                 Step::Check { object, bytes } => self.begin_check(id, object, bytes),
                 Step::Adopt { checkpoint } => self.adopt(id, checkpoint, seen),
-                // Every candidate is planned, nobody has peers, and nothing is explained.
-                Step::Choose | Step::Describe { .. } | Step::ReadManifest { .. } => {}
+                Step::Choose => self.choose(id),
+                Step::Describe { endpoint } => self.describe(id, endpoint),
+                Step::ReadManifest { .. } => self.read_manifest(id),
             }
         }
         self.reuse(id, seen);
@@ -273,9 +307,38 @@ impl World {
         self.ask(id.process, command, Some(id));
     }
 
+    fn wait(&mut self, id: JobId) {
+        if let Some(job) = self.job_mut(id) {
+            job.waits = true;
+        }
+    }
+
     fn stand(&mut self, id: JobId, stands: Stands) {
         if let Some(job) = self.job_mut(id) {
             job.stands = stands;
+        }
+    }
+
+    /// A rank of a load takes the longest that fits its plan, as every other one would.
+    fn choose(&mut self, id: JobId) {
+        if let Some(job) = self.job_mut(id) {
+            job.transfer.choose_longest();
+        }
+    }
+
+    fn describe(&mut self, id: JobId, endpoint: EndpointId) {
+        let library = self.library.clone();
+        let all = (0..library.endpoints()).map(|place| library.manifest(place, 0));
+        let found = all.into_iter().find(|manifest| manifest.endpoint().id() == endpoint);
+        if let (Some(job), Some(manifest)) = (self.job_mut(id), found) {
+            job.transfer.described(manifest);
+        }
+    }
+
+    /// Nobody reads a stored manifest to explain a difference: it is answered as unreadable.
+    fn read_manifest(&mut self, id: JobId) {
+        if let Some(job) = self.job_mut(id) {
+            job.transfer.manifest_read(None);
         }
     }
 

@@ -60,6 +60,7 @@ pub enum Kind {
     Save,
     Load,
     Agree,
+    Concur,
     Proceed,
     Publish,
     Deliver,
@@ -102,6 +103,7 @@ pub enum Kind {
     SendList,
     Conflict,
     Malformed,
+    Pretend,
     GiveUp,
     Cancel,
     Doubt,
@@ -114,6 +116,7 @@ pub enum Kind {
     GetUnretired,
     GetFailed,
     GetInDoubt,
+    GetUnverified,
     CheckUnknown,
     DeleteRefused,
     DeleteUnknown,
@@ -133,11 +136,12 @@ pub enum Kind {
 struct Row(Kind, Group, &'static str, &'static str);
 
 /// Every kind with its group, its name, and what it stands for.
-const ROWS: [Row; 70] = [
+const ROWS: [Row; 73] = [
     Row(Kind::Register, Group::Always, "register", "a process registers"),
     Row(Kind::Save, Group::Always, "save", "a worker begins a save"),
     Row(Kind::Load, Group::Always, "load", "a worker begins a load"),
     Row(Kind::Agree, Group::Jobs, "agree", "the ranks of an attempt compare checkpoints"),
+    Row(Kind::Concur, Group::Jobs, "concur", "the other ranks of a load hold the same"),
     Row(Kind::Proceed, Group::Jobs, "proceed", "a transfer asks again"),
     Row(Kind::Publish, Group::Jobs, "publish", "a worker publishes one more turn with its pin"),
     Row(Kind::Deliver, Group::Requests, "deliver", "a request arrives"),
@@ -179,6 +183,7 @@ const ROWS: [Row; 70] = [
     Row(Kind::SendList, Group::Asked, "list", "two commands are sent again as a list"),
     Row(Kind::Conflict, Group::Up, "conflict", "an operation comes with other content"),
     Row(Kind::Malformed, Group::Up, "malformed", "something comes that is no command"),
+    Row(Kind::Pretend, Group::Up, "pretend", "a worker sends what only an operator may"),
     Row(Kind::GiveUp, Group::Jobs, "give-up", "a rank stops waiting for the others"),
     Row(Kind::Cancel, Group::Jobs, "cancel", "a transfer is cancelled"),
     Row(Kind::Doubt, Group::Pins, "doubt", "somebody marks a pin as doubtful"),
@@ -191,6 +196,7 @@ const ROWS: [Row; 70] = [
     Row(Kind::GetUnretired, Group::Moves, "get-unretired", "a get is ok, its memory in use"),
     Row(Kind::GetFailed, Group::Moves, "get-failed", "a get fails"),
     Row(Kind::GetInDoubt, Group::Moves, "get-in-doubt", "a get fails, its memory in use"),
+    Row(Kind::GetUnverified, Group::Moves, "get-unverified", "a get is not verified"),
     Row(Kind::CheckUnknown, Group::Checks, "check-unknown", "a check has no answer"),
     Row(Kind::DeleteRefused, Group::Work, "delete-refused", "a delete is refused"),
     Row(Kind::DeleteUnknown, Group::Work, "delete-unknown", "a delete's outcome is unknown"),
@@ -278,6 +284,7 @@ impl Kind {
             Choice::Put(_, end) => Self::of_put(end),
             Choice::Get(_, GetEnd::Answered) => Self::GetAnswered,
             Choice::Get(_, GetEnd::AnsweredUnretired) => Self::GetUnretired,
+            Choice::Get(_, GetEnd::Unverified) => Self::GetUnverified,
             Choice::Get(_, GetEnd::Failed { retired: true }) => Self::GetFailed,
             Choice::Get(_, GetEnd::Failed { retired: false }) => Self::GetInDoubt,
             Choice::Check(_, true) => Self::CheckKnown,
@@ -301,6 +308,7 @@ impl Kind {
     pub const fn of_call(call: HostCall) -> Self {
         match call {
             HostCall::GiveUp => Self::GiveUp,
+            HostCall::Concur => Self::Concur,
             HostCall::Proceed => Self::Proceed,
             HostCall::Cancel => Self::Cancel,
         }
@@ -345,6 +353,24 @@ impl Kind {
             Coordinate::Crash(_) => Self::Crash,
             Coordinate::Restart => Self::Restart,
             Coordinate::Compact => Self::Compact,
+        }
+    }
+
+    /// True for what only an operator may ask.
+    #[must_use]
+    pub const fn is_for_operators(act: Act) -> bool {
+        match act {
+            Act::Settle(..)
+            | Act::Release(_)
+            | Act::Configure(_)
+            | Act::Forget(_)
+            | Act::Drop(_)
+            | Act::Lost(_)
+            | Act::Fence(..)
+            | Act::Retire(_) => true,
+            Act::Doubt(..) | Act::Collect(_) | Act::Report(_) | Act::Malformed | Act::Conflict => {
+                false
+            }
         }
     }
 

@@ -25,7 +25,7 @@ use std::sync::Arc;
 
 use pinfold_core::catalog::{Event, Role, Verdict};
 use pinfold_core::engine::{Effect, Input, Output, Query, Reply, Request, Ticket};
-use pinfold_core::id::{CheckpointId, Generation, Id, ObjectId, OwnerId};
+use pinfold_core::id::{CheckpointId, Generation, Id, Key, ObjectId, OwnerId};
 use pinfold_core::outcome::TurnKey;
 use pinfold_core::transfer::Ended;
 
@@ -313,7 +313,11 @@ impl World {
         while let Some(output) = self.coordinator.engine.as_mut().and_then(|it| it.poll_output()) {
             match output {
                 Output::Effect(effect) => {
-                    let Effect::Delete { by, checkpoint, objects } = effect.clone();
+                    let Effect::Delete { by, checkpoint, .. } = effect;
+                    // What a store would be told: the keys, as text.
+                    let keys = effect.keys(self.coordinator.disk.catalog.job());
+                    let keys = keys.filter_map(|key| key.to_string().parse::<Key>().ok());
+                    let objects = keys.map(|key| key.object).collect();
                     seen.push(Seen::HandedOut { effect });
                     self.works = self.works.wrapping_add(1);
                     let (number, outcomes) = (self.works, Vec::new());
@@ -367,7 +371,7 @@ impl World {
         match key {
             StoreKey::Private(checkpoint, object) => {
                 let (namespace, epoch) = (job.namespace.clone(), job.epoch);
-                pinfold_core::id::Key { namespace, epoch, checkpoint, object }.to_string()
+                Key { namespace, epoch, checkpoint, object }.to_string()
             }
             StoreKey::Shared(name) => name.key(&job.namespace, &job.epoch),
             StoreKey::Foreign(number) => format!("elsewhere/{number}"),

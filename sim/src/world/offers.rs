@@ -49,6 +49,11 @@ impl World {
     #[must_use]
     pub fn kind_of(&self, choice: Choice) -> Kind {
         match choice {
+            Choice::Tell(process, act)
+                if Kind::is_for_operators(act) && !self.setup.is_operator(process) =>
+            {
+                Kind::Pretend
+            }
             Choice::Tell(_, Act::Settle(pin, _)) if !self.is_proven(pin) => Kind::FalseSettle,
             Choice::Tell(_, Act::Fence(process, number)) if !self.is_over(process, number) => {
                 Kind::FalseFence
@@ -84,7 +89,12 @@ impl World {
     fn list(&self, kind: Kind, found: &mut Vec<Choice>) {
         match kind {
             Kind::Save | Kind::Load => self.offer_transfers(kind, found),
-            Kind::Agree | Kind::GiveUp | Kind::Proceed | Kind::Cancel | Kind::Publish => {
+            Kind::Agree
+            | Kind::Concur
+            | Kind::GiveUp
+            | Kind::Proceed
+            | Kind::Cancel
+            | Kind::Publish => {
                 self.offer_jobs(kind, found);
             }
             Kind::Register | Kind::Die => self.offer_lives(kind, found),
@@ -119,6 +129,7 @@ impl World {
             | Kind::GetUnretired
             | Kind::GetFailed
             | Kind::GetInDoubt
+            | Kind::GetUnverified
             | Kind::Retire
             | Kind::Land => self.offer_moves(kind, found),
             Kind::CheckKnown | Kind::CheckUnknown => self.offer_checks(kind, found),
@@ -146,6 +157,7 @@ impl World {
             | Kind::RetireOwner
             | Kind::OperatorLost
             | Kind::Malformed
+            | Kind::Pretend
             | Kind::Conflict => self.offer_acts(kind, found),
         }
     }
@@ -195,7 +207,7 @@ impl World {
                 let all = u8::try_from((1_u16 << setup.endpoints) - 1).unwrap_or(u8::MAX);
                 let limits = [1, 2];
                 found.extend((1..=all).flat_map(|endpoints| {
-                    limits.map(|limit| Choice::Load { process, endpoints, limit })
+                    limits.map(|limit| Choice::Load { process, endpoints, limit, compares: false })
                 }));
                 continue;
             }
@@ -316,6 +328,7 @@ impl World {
                         Kind::GetUnretired => get(GetEnd::AnsweredUnretired),
                         Kind::GetFailed => get(GetEnd::Failed { retired: true }),
                         Kind::GetInDoubt => get(GetEnd::Failed { retired: false }),
+                        Kind::GetUnverified => get(GetEnd::Unverified),
                         _ => {}
                     }
                 }
@@ -406,6 +419,14 @@ impl World {
             Kind::Undoubt => acts.extend(pins().into_iter().map(|pin| Act::Doubt(pin, false))),
             Kind::RetireOwner => acts.extend(self.each_process().map(Act::Retire)),
             Kind::Malformed => acts.push(Act::Malformed),
+            Kind::Pretend => {
+                acts.extend([Act::Configure(1), Act::Forget(0)]);
+                acts.extend(self.each_process().map(Act::Retire));
+                acts.extend(self.lives.iter().map(|(number, life)| Act::Fence(life.0, *number)));
+                acts.extend(generations().map(Act::Drop));
+                acts.extend(pins().into_iter().flat_map(settles));
+                acts.extend(pins().into_iter().map(Act::Release));
+            }
             _ => acts.push(Act::Conflict),
         }
         for process in self.each_process() {

@@ -6,8 +6,8 @@ use pinfold_core::id::{CheckpointId, Generation, ObjectId};
 
 use super::World;
 use super::choice::{
-    About, Act, Choice, Coordinate, DeleteEnd, HostCall, JobId, Lands, ObjectChange, Passage,
-    PinName, Publishes, PutEnd,
+    About, Act, Choice, Coordinate, DeleteEnd, GetEnd, HostCall, JobId, Lands, ObjectChange,
+    Passage, PinName, Publishes, PutEnd,
 };
 use super::job::{Doing, Job, Stands};
 use super::setup::GEOMETRIES;
@@ -31,10 +31,14 @@ impl World {
             }
             Choice::Save { .. } | Choice::Load { .. } => self.allows_transfer(choice),
             Choice::Agree(attempt) => self.agreement(attempt).is_some(),
-            Choice::Host(job, call) => self.stands(job, |stands| match call {
-                HostCall::GiveUp => matches!(stands, Stands::Agree(_)),
-                HostCall::Proceed => stands == Stands::Wait,
-                HostCall::Cancel => true,
+            Choice::Host(id, call) => self.job(id).is_some_and(|job| {
+                let agrees = matches!(job.stands, Stands::Agree(_));
+                match call {
+                    HostCall::GiveUp => agrees,
+                    HostCall::Concur => agrees && job.doing == Doing::Loads,
+                    HostCall::Proceed => job.waits,
+                    HostCall::Cancel => true,
+                }
             }),
             Choice::Publish(job, publishes) => self.allows_publication(job, publishes),
             Choice::Tell(process, act) => {
@@ -46,7 +50,7 @@ impl World {
             Choice::Message(about, passage) => self.allows_passage(about, passage),
             Choice::Coordinator(what) => self.allows_coordinator(what),
             Choice::Put(id, end) => self.is_open(id, Way::Put) && self.allows_put(id, end),
-            Choice::Get(id, _) => self.is_open(id, Way::Get),
+            Choice::Get(id, end) => self.is_open(id, Way::Get) && self.allows_get(id, end),
             Choice::Check(id, _) => self.store.checks.iter().any(|check| check.id == id),
             Choice::Retire(id) => self.moving(id).is_some_and(|it| it.answered && it.exposed),
             Choice::Land(id) => self.moving(id).is_some_and(|it| it.lands),
@@ -66,9 +70,8 @@ impl World {
         process < self.setup.processes()
     }
 
-    fn stands(&self, job: JobId, at: impl Fn(Stands) -> bool) -> bool {
-        let process = self.processes.get(usize::from(job.process));
-        process.and_then(|process| process.job(job.number)).is_some_and(|job| at(job.stands))
+    fn job(&self, id: JobId) -> Option<&Job> {
+        self.processes.get(usize::from(id.process))?.job(id.number)
     }
 
     fn allows_transfer(&self, choice: Choice) -> bool {
@@ -136,17 +139,18 @@ impl World {
                 let work = self.store.work.iter().find(|work| work.number == number);
                 work.is_some_and(|work| !work.outcomes.is_empty())
             }
-            Act::Settle(pin, _) | Act::Release(pin) => is_operator && has_pin(pin),
-            Act::Configure(which) => is_operator && which < 2,
-            Act::Forget(conversation) => is_operator && conversation < self.setup.conversations,
-            Act::Drop(generation) | Act::Lost(generation) => {
-                is_operator && self.checkpoint(generation).is_some()
+            // What a worker says of its own pins, its transfers say.
+            Act::Settle(pin, _) | Act::Release(pin) => {
+                has_pin(pin) && (is_operator || pin.process != process)
             }
+            Act::Configure(which) => which < 2,
+            Act::Forget(conversation) => conversation < self.setup.conversations,
+            Act::Drop(generation) => self.checkpoint(generation).is_some(),
+            Act::Lost(generation) => is_operator && self.checkpoint(generation).is_some(),
             Act::Fence(other, incarnation) => {
-                let known = self.lives.get(&incarnation);
-                is_operator && known.is_some_and(|life| life.0 == other)
+                self.lives.get(&incarnation).is_some_and(|life| life.0 == other)
             }
-            Act::Retire(other) => is_operator && self.is_process(other),
+            Act::Retire(other) => self.is_process(other),
             Act::Malformed => true,
             Act::Conflict => {
                 self.coordinator.engine.is_some() && self.processes[usize::from(process)].next > 1
@@ -228,14 +232,26 @@ impl World {
         }
     }
 
-    /// A store may lie about a private object, which a load will find; a page has no trailer.
+    /// A store may lie about the bytes of a private object, which a load will find; a page has no
+    /// trailer.
     fn allows_put(&self, id: MoveId, end: PutEnd) -> bool {
         let found = self.store.place_of(id).map(|place| self.store.moves[place].key);
         let is_private = matches!(found, Some(StoreKey::Private(..)));
         match end {
-            PutEnd::OkAbsent | PutEnd::OkGarbage | PutEnd::OkShort => is_private,
-            PutEnd::Ok | PutEnd::OkUnretired | PutEnd::NotStarted | PutEnd::Failed { .. } => true,
+            PutEnd::OkGarbage => is_private,
+            PutEnd::Ok
+            | PutEnd::OkUnretired
+            | PutEnd::OkAbsent
+            | PutEnd::OkShort
+            | PutEnd::NotStarted
+            | PutEnd::Failed { .. } => true,
         }
+    }
+
+    /// Only what has a trailer can be verified.
+    fn allows_get(&self, id: MoveId, end: GetEnd) -> bool {
+        let is_private = self.moving(id).is_some_and(|it| matches!(it.key, StoreKey::Private(..)));
+        end != GetEnd::Unverified || is_private
     }
 
     /// A leased object is not deleted.

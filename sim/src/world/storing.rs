@@ -51,8 +51,19 @@ impl World {
         let (answer, retired) = match end {
             GetEnd::Answered => (self.bring(&it), true),
             GetEnd::AnsweredUnretired => (self.bring(&it), false),
+            GetEnd::Unverified => {
+                self.bring(&it);
+                (GetAnswer::Arrived { bytes: it.bytes }, true)
+            }
             GetEnd::Failed { retired } => (GetAnswer::Failed, retired),
         };
+        let is_wrong = matches!(
+            answer,
+            GetAnswer::Absent | GetAnswer::WrongSize { .. } | GetAnswer::WrongBytes
+        );
+        if is_wrong {
+            seen.push(Seen::Missed { pin: it.pin, key: it.key });
+        }
         self.answer_move(id, retired, Completion::Got { answer, retired }, seen);
     }
 
@@ -172,6 +183,10 @@ impl World {
             && is_whole
         {
             seen.push(Seen::Confirmed { pin, key: check.key });
+        }
+        let pin = job.and_then(super::job::Job::pin);
+        if let (Some(pin), true) = (pin, known && !is_whole) {
+            seen.push(Seen::Missed { pin, key: check.key });
         }
         self.job_completed(check.job, check.object, Completion::Checked(answer), seen);
     }

@@ -89,7 +89,10 @@ impl Judge for Rules {
             | Seen::FalseProof { .. }
             | Seen::SyncFailed
             | Seen::Returned { .. }
-            | Seen::Listed { .. } => {}
+            | Seen::Listed { .. }
+            | Seen::Compares { .. }
+            | Seen::Compared { .. }
+            | Seen::Missed { .. } => {}
         }
         Ok(())
     }

@@ -134,7 +134,8 @@ impl Reader<'_> {
             endpoints |= 1_u8.checked_shl(self.place('E', word)?.into()).unwrap_or(0);
         }
         let limit = self.line.option("limit").map(|text| self.line.parse(text)).transpose()?;
-        Ok(Choice::Load { process, endpoints, limit: limit.unwrap_or(1) })
+        let compares = self.line.option("compares") == Some("yes");
+        Ok(Choice::Load { process, endpoints, limit: limit.unwrap_or(1), compares })
     }
 
     fn act(&self, verb: &str) -> Result<Act, Fault> {
@@ -325,6 +326,7 @@ impl Reader<'_> {
         match (self.line.word(2)?, retired) {
             ("answered", true) => Ok(GetEnd::Answered),
             ("answered", false) => Ok(GetEnd::AnsweredUnretired),
+            ("unverified", true) => Ok(GetEnd::Unverified),
             ("failed", retired) => Ok(GetEnd::Failed { retired }),
             (other, _) => {
                 Err(self.line.fault(format!("{other}: write answered or failed [unretired]")))

@@ -32,10 +32,11 @@ pub fn say(setup: &Setup, choice: Choice) -> String {
             }
             text
         }
-        Choice::Load { process, endpoints, limit } => {
+        Choice::Load { process, endpoints, limit, compares } => {
             let named = (0..8_u8).rev().filter(|endpoint| endpoints >> endpoint & 1 > 0);
             let named: Vec<_> = named.map(|endpoint| format!("E{}", endpoint + 1)).collect();
-            format!("{} load {} limit={limit}", name(process), named.join(" "))
+            let compares = if compares { " compares=yes" } else { "" };
+            format!("{} load {} limit={limit}{compares}", name(process), named.join(" "))
         }
         Choice::Agree(attempt) => format!("agree A{attempt}"),
         Choice::Host(job, call) => {
@@ -181,6 +182,7 @@ fn say_get(end: GetEnd) -> &'static str {
     match end {
         GetEnd::Answered => "answered",
         GetEnd::AnsweredUnretired => "answered unretired",
+        GetEnd::Unverified => "unverified",
         GetEnd::Failed { retired: true } => "failed",
         GetEnd::Failed { retired: false } => "failed unretired",
     }

@@ -93,7 +93,7 @@ fn what_is_no_log_is_bad_input() {
     scene.refuses("verify-log nowhere", 2, &["nowhere: "]);
     scene.refuses("verify-log tmp", 2, &["tmp: is a folder, not a log"]);
     change(&scene, |text| text.replacen("\"n\":3,", "\"n\":2,", 1));
-    scene.refuses("verify-log job.log", 2, &["line 4: n: expected 3 or more, found 2"]);
+    scene.refuses("verify-log job.log", 2, &["line 4: n: expected more than 2, found 2"]);
     // A log is never written over, nor the trace.
     let before = scene.tree("");
     for log in ["job.log", "trace.jsonl"] {

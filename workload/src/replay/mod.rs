@@ -267,7 +267,6 @@ pub fn workers_range() -> RangeInclusive<u32> {
     1..=Limits::default().owners - 2
 }
 
-/// Judges every number before anything is written.
 /// Why the file for a log cannot be made, and what to do.
 fn not_made(source: &std::io::Error) -> String {
     match source.kind() {
@@ -278,6 +277,7 @@ fn not_made(source: &std::io::Error) -> String {
     }
 }
 
+/// Judges every number before anything is written.
 fn check(config: &ReplayConfig) -> Result<(), ReplayError> {
     let bounds =
         [("--workers", config.workers, workers_range()), ("--turns", config.turns, turns_range())];

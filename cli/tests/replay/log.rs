@@ -72,9 +72,18 @@ fn what_could_not_be_judged_is_said() {
     });
     let ended = scene.run("verify-log job.log");
     assert_eq!(ended.code, Some(3), "{}", ended.out);
-    for words in ["Not judged\n", "lines that are missing", "INCOMPLETE: nothing is known"] {
-        assert!(ended.out.contains(words), "{}", ended.out);
+    for words in [
+        "Not judged\n",
+        "  1  line that is missing, by a gap in n ",
+        "First gap: between the lines 9 and 10, where n 9 is missing\n",
+        "From line 10 on only the rules judged that need no state\n",
+        "INCOMPLETE: nothing is known",
+    ] {
+        assert!(ended.out.contains(words), "no {words:?} in {}", ended.out);
     }
+    let report = judged(&scene).1;
+    assert_eq!(report["first_gap"], serde_json::json!({"line": 10, "first": 9, "last": 9}));
+    assert_eq!(report["only_rules_from"], 10);
 }
 
 #[test]
@@ -93,12 +102,21 @@ fn what_is_no_log_is_bad_input() {
     scene.refuses("verify-log nowhere", 2, &["nowhere: "]);
     scene.refuses("verify-log tmp", 2, &["tmp: is a folder, not a log"]);
     change(&scene, |text| text.replacen("\"n\":3,", "\"n\":2,", 1));
-    scene.refuses("verify-log job.log", 2, &["line 4: n: expected 3 or more, found 2"]);
+    scene.refuses("verify-log job.log", 2, &["line 4: n: expected more than 2, found 2"]);
+    let ended = scene.run("verify-log job.log --json");
+    assert_eq!(ended.code, Some(2));
+    let refusal: Value = serde_json::from_str(&ended.out).unwrap();
+    assert_eq!((&refusal["verdict"], &refusal["line"]), (&"refused".into(), &4.into()));
+    assert!(ended.err.contains(refusal["error"].as_str().unwrap()), "{}", ended.err);
+    let ended = scene.run("verify-log nowhere --json");
+    let refusal: Value = serde_json::from_str(&ended.out).unwrap();
+    assert_eq!((ended.code, &refusal["verdict"]), (Some(2), &"unreadable".into()));
     // A log is never written over, nor the trace.
     let before = scene.tree("");
     for log in ["job.log", "trace.jsonl"] {
         let words = format!("replay trace.jsonl --data job --log {log}");
-        scene.refuses(&words, 2, &[&format!("the log {log}: ")]);
+        let said = format!("the log {log}: it is there already, and no log is written over");
+        scene.refuses(&words, 2, &[&said]);
     }
     scene.refuses("replay trace.jsonl --data job --log no/where", 2, &["the log no/where: "]);
     assert_eq!(scene.tree(""), before);

@@ -7,7 +7,9 @@
 //! [`pinfold_host::log`].
 
 mod blame;
+mod claims;
 mod coordinator;
+mod judges;
 mod keys;
 mod read;
 mod report;
@@ -16,21 +18,13 @@ mod verifier;
 
 use std::io::BufRead;
 
-use pinfold_sim::seen::Seen;
-use pinfold_sim::violation::Violation;
-
 use read::{Lines, Next};
 use report::Reason;
 use verifier::{Stop, Verifier};
 
+pub use judges::SPEC_INPUTS;
 pub use read::{LineFault, LogError};
-pub use report::{Counts, Finding, Report, Unjudged, Verdict};
-
-/// Somebody who looks on and says when a promise is broken.
-trait Judge {
-    /// Looks at the next thing that was seen.
-    fn see(&mut self, seen: &Seen) -> Result<(), Violation>;
-}
+pub use report::{Counts, Finding, Gap, Refusal, Report, Unjudged, Verdict};
 
 /// Judges a log.
 ///
@@ -38,18 +32,26 @@ trait Judge {
 /// [`LogError`] names the line, and the field where there is one, of a file that is no log, or one
 /// that contradicts itself. A broken promise is no error: it is the report's finding.
 pub fn verify<R: BufRead>(reader: R) -> Result<Report, LogError> {
+    verify_with(reader, SPEC_INPUTS)
+}
+
+/// Judges a log, and lets the naive spec look on at so many inputs.
+///
+/// # Errors
+/// As [`verify`].
+pub fn verify_with<R: BufRead>(reader: R, spec_inputs: u64) -> Result<Report, LogError> {
     let (head, mut lines) = Lines::open(reader)?;
-    let mut verifier = Verifier::new(head).map_err(|fault| lines.fault(fault))?;
+    let mut verifier = Verifier::new(head, spec_inputs).map_err(|fault| lines.fault(fault))?;
     loop {
         match lines.next()? {
             Next::End => return Ok(verifier.finish(None)),
-            Next::Torn => {
-                verifier.gaps.add(Reason::Torn, 1);
+            Next::Torn { place } => {
+                verifier.gaps.at(place).add(Reason::Torn, 1);
                 return Ok(verifier.finish(None));
             }
             Next::Line { place, text, line } => {
                 let n = line.n;
-                match verifier.take(line) {
+                match verifier.take(place, line) {
                     Ok(()) => {}
                     Err(Stop::Fault(fault)) => return Err(lines.fault(fault)),
                     Err(Stop::Breach { invariant, judge, what, expected }) => {

@@ -60,10 +60,10 @@ pub enum LineFault {
     #[error("genesis: {0}")]
     Job(RecoverError),
     /// Its number is not above that of the line before.
-    #[error("n: expected {expected} or more, found {found}")]
+    #[error("n: expected more than {last}, found {found}")]
     Number {
-        /// The least that it may be.
-        expected: u64,
+        /// The number of the line before; 0 before the first.
+        last: u64,
         /// What it is.
         found: u64,
     },
@@ -101,7 +101,7 @@ pub(super) enum Next {
     /// A line, its text and its place in the file.
     Line { place: u64, text: String, line: Line },
     /// A last line without an end, which cannot be read.
-    Torn,
+    Torn { place: u64 },
     /// Nothing.
     End,
 }
@@ -130,7 +130,7 @@ impl<R: BufRead> Lines<R> {
                 let text = String::from_utf8_lossy(row).into_owned();
                 Ok(Next::Line { place: self.place, text, line })
             }
-            Err(_) if !text.ends_with(b"\n") => Ok(Next::Torn),
+            Err(_) if !text.ends_with(b"\n") => Ok(Next::Torn { place: self.place }),
             Err(fault) => Err(self.fault(fault.into())),
         }
     }

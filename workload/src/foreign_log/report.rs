@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use super::read::LogError;
+
 /// What was read of a log, and the verdict.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Report {
@@ -17,8 +19,24 @@ pub struct Report {
     pub from_genesis: bool,
     /// Its head promises that every move of a private object is there.
     pub moves_logged: bool,
+    /// The first gap in the lines' numbers.
+    pub first_gap: Option<Gap>,
+    /// The line of the file from which on only the rules judge that need no state; the head's where
+    /// the log starts in the middle, none where the engine judged to the end.
+    pub only_rules_from: Option<u64>,
     /// What was read.
     pub counts: Counts,
+}
+
+/// Lines that are missing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Gap {
+    /// The line of the file in front of which they are missing.
+    pub line: u64,
+    /// The first number that is missing.
+    pub first: u64,
+    /// The last one.
+    pub last: u64,
 }
 
 /// What was read of a log.
@@ -34,12 +52,19 @@ pub struct Counts {
     pub replies: u64,
     /// Answers that were compared with those of the real engine.
     pub compared: u64,
+    /// Inputs that the naive spec judged as well: not more than the first
+    /// [`SPEC_INPUTS`](super::SPEC_INPUTS).
+    pub by_spec: u64,
     /// Inputs that no answer was logged for.
     pub unanswered: u64,
     /// Moves of bytes.
     pub moves: u64,
     /// Deletes that were asked of the store.
     pub deletes: u64,
+    /// Shards settled as saved of which no line shows a put.
+    pub saves_unshown: u64,
+    /// Objects reported gone of which no line shows a delete or a probe.
+    pub deletes_unshown: u64,
     /// Crashes of the coordinator.
     pub crashes: u64,
 }
@@ -85,11 +110,39 @@ pub struct Unjudged {
     pub what: &'static str,
     /// How many.
     pub count: u64,
+    /// The line of the file at which it was first met.
+    pub first_line: u64,
+}
+
+/// What is said of a file that is no log, or contradicts itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Refusal {
+    /// `refused`, or `unreadable` where the file cannot be read.
+    pub verdict: &'static str,
+    /// The line; none where it is no single one.
+    pub line: Option<u64>,
+    /// What is wrong.
+    pub error: String,
+}
+
+impl Refusal {
+    /// Why a log was refused.
+    #[must_use]
+    pub fn of(error: &LogError) -> Self {
+        let (verdict, line) = match error {
+            LogError::Io { line, .. } => ("unreadable", Some(*line)),
+            LogError::Line { line, .. } => ("refused", Some(*line)),
+            LogError::Empty => ("refused", None),
+        };
+        Self { verdict, line, error: error.to_string() }
+    }
 }
 
 /// Why something could not be judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Reason {
+    Empty,
+    FromTheMiddle,
     Missing,
     Torn,
     UnknownAnswer,
@@ -98,37 +151,87 @@ pub(super) enum Reason {
     NoMove,
     UnsaidRecords,
     UnloggedWork,
+    UnshownSave,
+    UnshownDelete,
 }
 
 impl Reason {
-    const fn words(self) -> &'static str {
+    /// Of one, and of several.
+    const fn words(self) -> [&'static str; 2] {
         match self {
-            Self::Missing => "lines that are missing, by the gaps in n",
-            Self::Torn => "a last line that was not written whole",
-            Self::UnknownAnswer => "answers that the host does not know",
-            Self::NoState => "answers whose state is not known, for lack of earlier lines",
-            Self::NoInput => "answers to inputs that are not in the log",
-            Self::NoMove => "ends of moves whose beginnings are not in the log",
-            Self::UnsaidRecords => "recoveries that do not say with how many records",
-            Self::UnloggedWork => "pieces of delete work that are not in the log",
+            Self::Empty => ["head with nothing behind it: nothing is logged"; 2],
+            Self::FromTheMiddle => ["log that does not begin with the job"; 2],
+            Self::Missing => {
+                ["line that is missing, by a gap in n", "lines that are missing, by the gaps in n"]
+            }
+            Self::Torn => ["last line that was not written whole"; 2],
+            Self::UnknownAnswer => {
+                ["answer that the host does not know", "answers that the host does not know"]
+            }
+            Self::NoState => [
+                "answer whose state is not known, for lack of earlier lines",
+                "answers whose state is not known, for lack of earlier lines",
+            ],
+            Self::NoInput => [
+                "answer to an input that is not in the log",
+                "answers to inputs that are not in the log",
+            ],
+            Self::NoMove => [
+                "end of a move whose beginning is not in the log",
+                "ends of moves whose beginnings are not in the log",
+            ],
+            Self::UnsaidRecords => [
+                "recovery that does not say with how many records",
+                "recoveries that do not say with how many records",
+            ],
+            Self::UnloggedWork => [
+                "piece of delete work that is not in the log",
+                "pieces of delete work that are not in the log",
+            ],
+            Self::UnshownSave => [
+                "shard settled as saved of which no line shows a put",
+                "shards settled as saved of which no line shows a put",
+            ],
+            Self::UnshownDelete => [
+                "object reported gone of which no line shows a delete",
+                "objects reported gone of which no line shows a delete",
+            ],
         }
     }
 }
 
-/// Counts what could not be judged.
+/// Counts what could not be judged, and keeps where each kind of it was first met.
 #[derive(Debug, Default)]
-pub(super) struct Gaps(BTreeMap<Reason, u64>);
+pub(super) struct Gaps {
+    /// The line of the file that is judged now.
+    line: u64,
+    rows: BTreeMap<Reason, (u64, u64)>,
+}
 
 impl Gaps {
+    /// Goes on to a line of the file.
+    pub(super) const fn at(&mut self, line: u64) -> &mut Self {
+        self.line = line;
+        self
+    }
+
+    /// The line of the file that is judged now.
+    pub(super) const fn line(&self) -> u64 {
+        self.line
+    }
+
     pub(super) fn add(&mut self, reason: Reason, count: u64) {
         if count > 0 {
-            let sum = self.0.entry(reason).or_default();
+            let (sum, _) = self.rows.entry(reason).or_insert((0, self.line));
             *sum = sum.saturating_add(count);
         }
     }
 
     pub(super) fn into_rows(self) -> Vec<Unjudged> {
-        let row = |(reason, count): (Reason, u64)| Unjudged { what: reason.words(), count };
-        self.0.into_iter().map(row).collect()
+        let row = |(reason, (count, first_line)): (Reason, (u64, u64))| {
+            let [one, many] = reason.words();
+            Unjudged { what: if count == 1 { one } else { many }, count, first_line }
+        };
+        self.rows.into_iter().map(row).collect()
     }
 }

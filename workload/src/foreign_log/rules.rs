@@ -16,8 +16,6 @@ use pinfold_sim::seen::{MoveId, Seen, Way};
 use pinfold_sim::store::{Content, StoreKey};
 use pinfold_sim::violation::{self, Violation};
 
-use super::Judge;
-
 type Answer = Result<Outcome, Rejection>;
 
 /// See the [module](self).
@@ -56,8 +54,9 @@ struct Move {
     pin: Option<PinId>,
 }
 
-impl Judge for Rules {
-    fn see(&mut self, seen: &Seen) -> Result<(), Violation> {
+impl Rules {
+    /// Looks at the next thing that was seen.
+    pub(super) fn see(&mut self, seen: &Seen) -> Result<(), Violation> {
         match seen {
             Seen::Submitted { ticket, input } => self.take(*ticket, input),
             Seen::Replied { ticket, reply } => return self.judge_reply(*ticket, reply),

@@ -1,26 +1,25 @@
 //! One log, line by line: what each line says, to the engine, the rules and the judges.
 
+mod beside;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use pinfold_core::catalog::Register;
-use pinfold_core::engine::{Effect, Input, Query, Reply, Request, Ticket};
-use pinfold_core::id::{CheckpointId, Epoch, PinId};
+use pinfold_core::engine::{Effect, Input, Reply, Request, Ticket};
+use pinfold_core::id::Epoch;
 use pinfold_core::invariant::Invariant;
-use pinfold_core::manifest::ObjectName;
-use pinfold_core::outcome::DeleteOutcome;
-use pinfold_host::log::{Answer, Bytes, Cause, Event, Head, Held, Line, PutResult, Way};
-use pinfold_sim::oracle::Oracle;
-use pinfold_sim::seen::{self, MoveId, Seen};
-use pinfold_sim::spec::Lockstep;
-use pinfold_sim::store::{Content, StoreKey};
+use pinfold_host::log::{Answer, Event, Head, Line, Way};
+use pinfold_sim::seen::{MoveId, Seen};
+use pinfold_sim::store::StoreKey;
 use pinfold_sim::violation::Violation;
 
-use super::Judge;
-use super::blame::blame;
+use super::blame::{blame, blame_job};
+use super::claims::{Claims, Unshown};
 use super::coordinator::{Breach, Coordinator};
+use super::judges::Judges;
 use super::keys::Keys;
 use super::read::LineFault;
-use super::report::{Counts, Finding, Gaps, Reason, Report, Verdict};
+use super::report::{Counts, Finding, Gap, Gaps, Reason, Report, Verdict};
 use super::rules::Rules;
 
 /// Why a log is not read on.
@@ -40,8 +39,10 @@ pub(super) struct Verifier {
     whole: bool,
     /// None once its state cannot be known.
     coordinator: Option<Coordinator>,
-    judges: Vec<Box<dyn Judge>>,
+    judges: Judges,
     rules: Rules,
+    /// None once a line is missing.
+    claims: Option<Claims>,
     keys: Keys,
     inputs: BTreeMap<u64, Asked>,
     life: Life,
@@ -49,6 +50,8 @@ pub(super) struct Verifier {
     /// The numbers of all moves.
     used: BTreeSet<u64>,
     counts: Counts,
+    first_gap: Option<Gap>,
+    only_rules_from: Option<u64>,
     pub(super) gaps: Gaps,
 }
 
@@ -78,45 +81,29 @@ struct Move {
     is_shown: bool,
 }
 
-/// The judges of a log from genesis, beside the engine and the rules.
-fn judges(head: &Head) -> Vec<Box<dyn Judge>> {
-    let mut judges: Vec<Box<dyn Judge>> = vec![Box::new(Lockstep::new(&head.genesis))];
-    if head.moves {
-        judges.push(Box::new(Oracle::new(&head.genesis)));
-    }
-    judges
-}
-
-impl Judge for Lockstep {
-    fn see(&mut self, seen: &Seen) -> Result<(), Violation> {
-        self.see(seen)
-    }
-}
-
-impl Judge for Oracle {
-    fn see(&mut self, seen: &Seen) -> Result<(), Violation> {
-        self.see(seen)
-    }
-}
-
 impl Verifier {
-    pub(super) fn new(head: Head) -> Result<Self, LineFault> {
+    pub(super) fn new(head: Head, spec_inputs: u64) -> Result<Self, LineFault> {
         let (whole, genesis) = (head.from_genesis, head.genesis.clone());
         let (rules, keys) = (Rules::new(genesis.epoch), Keys::new(genesis.clone()));
+        let mut gaps = Gaps::default();
+        gaps.at(1).add(Reason::FromTheMiddle, u64::from(!whole));
         let coordinator = whole.then(|| Coordinator::new(genesis)).transpose();
         Ok(Self {
             last: whole.then_some(0),
             whole,
             coordinator: coordinator.map_err(LineFault::Job)?,
-            judges: if whole { judges(&head) } else { Vec::new() },
+            judges: Judges::new(&head, spec_inputs),
             rules,
+            claims: whole.then(Claims::default),
             keys,
             inputs: BTreeMap::new(),
             life: Life::Runs,
             moves: BTreeMap::new(),
             used: BTreeSet::new(),
             counts: Counts { lines: 1, ..Counts::default() },
-            gaps: Gaps::default(),
+            first_gap: None,
+            only_rules_from: (!whole).then_some(1),
+            gaps,
             head,
         })
     }
@@ -126,6 +113,8 @@ impl Verifier {
         let waiting = |asked: &&Asked| !matches!(asked, Asked::Answered);
         let unanswered = self.inputs.values().filter(waiting).count();
         self.counts.unanswered = u64::try_from(unanswered).unwrap_or(u64::MAX);
+        self.counts.by_spec = self.judges.shown_to_spec();
+        self.gaps.add(Reason::Empty, u64::from(self.counts.lines == 1));
         let unjudged = self.gaps.into_rows();
         let verdict = match (&finding, unjudged.as_slice()) {
             (Some(_), _) => Verdict::Violated,
@@ -138,26 +127,25 @@ impl Verifier {
             unjudged,
             from_genesis: self.head.from_genesis,
             moves_logged: self.head.moves,
+            first_gap: self.first_gap,
+            only_rules_from: self.only_rules_from,
             counts: self.counts,
         }
     }
 
-    /// Takes the next line.
-    pub(super) fn take(&mut self, line: Line) -> Result<(), Stop> {
+    /// Takes the next line, and its place in the file.
+    pub(super) fn take(&mut self, place: u64, line: Line) -> Result<(), Stop> {
         let Line { n, event } = line;
+        self.gaps.at(place);
         self.counts.lines += 1;
-        let expected = self.last.map_or(1, |last| last.saturating_add(1));
-        if n < expected {
-            return fault(LineFault::Number { expected, found: n });
+        match self.last.replace(n) {
+            Some(last) if n <= last => return fault(LineFault::Number { last, found: n }),
+            Some(last) if n - last > 1 => {
+                self.miss(Gap { line: place, first: last + 1, last: n - 1 });
+            }
+            None if n == 0 => return fault(LineFault::Number { last: 0, found: n }),
+            Some(_) | None => {}
         }
-        if self.last.is_some() && n > expected {
-            self.gaps.add(Reason::Missing, n - expected);
-            self.lose_state();
-            self.rules.miss();
-            // Whether it came back may stand in the lines that are missing.
-            self.life = Life::Runs;
-        }
-        self.last = Some(n);
         match event {
             Event::Register { epoch, owner, role, after, start, version, expected_policy } => {
                 let register = Register { owner, role, after, start, version, expected_policy };
@@ -182,38 +170,15 @@ impl Verifier {
         }
     }
 
-    /// Takes what happened beside the coordinator.
-    fn take_beside(&mut self, event: Event) -> Result<(), Stop> {
-        match event {
-            Event::Began { number, way, key, pin } => self.begin(number, way, &key, pin),
-            Event::Put { number, outcome } => self.put(number, outcome),
-            Event::Retired { number } => self.retire(number),
-            Event::Confirmed { pin, key } => {
-                let key = self.keys.named(&key);
-                self.show(&Seen::Confirmed { pin, key })
-            }
-            Event::Delete { key, why, outcome } => self.delete(&key, why, outcome),
-            Event::StoreLost { key } => {
-                let key = self.keys.named(&key);
-                self.show(&Seen::StoreLost { key })
-            }
-            Event::SourceReused { pin, shard } => self.show(&Seen::SourceReused { pin, shard }),
-            Event::DestinationReused { pin } => self.show(&Seen::DestinationReused { pin }),
-            Event::Adopted { pin, checkpoint, memory } => self.adopt(pin, checkpoint, &memory),
-            Event::OwnerDied { owner, incarnation } => {
-                self.show(&Seen::OwnerDied { owner, incarnation })
-            }
-            Event::Listed { to } => self.listed(to),
-            Event::Register { .. }
-            | Event::Command { .. }
-            | Event::List { .. }
-            | Event::Query { .. }
-            | Event::Idle
-            | Event::Reply { .. }
-            | Event::Work { .. }
-            | Event::Crash
-            | Event::Recovered { .. } => Ok(()),
-        }
+    /// Lines are missing.
+    fn miss(&mut self, gap: Gap) {
+        self.gaps.add(Reason::Missing, gap.last - gap.first + 1);
+        self.first_gap.get_or_insert(gap);
+        self.lose_state();
+        self.rules.miss();
+        self.claims = None;
+        // Whether it came back may stand in the lines that are missing.
+        self.life = Life::Runs;
     }
 
     fn take_input(&mut self, n: u64, epoch: Epoch, request: Request) -> Result<(), Stop> {
@@ -233,8 +198,23 @@ impl Verifier {
         let ticket = Ticket(n);
         let input = Input { ticket, epoch, request };
         self.show(&Seen::Submitted { ticket, input: input.clone() })?;
+        self.judge_claims(&input)?;
         if let Some(coordinator) = &mut self.coordinator {
             coordinator.take(input);
+        }
+        Ok(())
+    }
+
+    /// Judges what an input says of the store.
+    fn judge_claims(&mut self, input: &Input) -> Result<(), Stop> {
+        let is_ours = input.epoch == self.head.genesis.epoch;
+        let Some(claims) = self.claims.as_mut().filter(|_| is_ours) else { return Ok(()) };
+        let Unshown { saves, deletes } = claims.judge(&input.request).map_err(by_rules)?;
+        self.counts.saves_unshown += saves;
+        self.counts.deletes_unshown += deletes;
+        if self.head.moves {
+            self.gaps.add(Reason::UnshownSave, saves);
+            self.gaps.add(Reason::UnshownDelete, deletes);
         }
         Ok(())
     }
@@ -308,6 +288,9 @@ impl Verifier {
         }
         let seen = Seen::Replied { ticket, reply: reply.clone() };
         let ruled = self.rules.see(&seen).map_err(by_rules);
+        if let Some(claims) = &mut self.claims {
+            claims.answer(request, reply);
+        }
         let Some(expected) = expected else {
             self.gaps.add(Reason::NoState, 1);
             return ruled;
@@ -315,6 +298,10 @@ impl Verifier {
         self.counts.compared += 1;
         if expected.reply == *reply {
             return ruled.and_then(|()| self.show_judges(&seen));
+        }
+        if let (Reply::Job(found), Reply::Job(expected)) = (reply, &expected.reply) {
+            let (invariant, what) = blame_job(found, expected);
+            return breach(invariant, "engine", what, None);
         }
         let invariant = blame(request, reply, &expected.reply);
         let expected = serde_json::to_string(&Answer::from(expected.reply)).ok();
@@ -381,120 +368,12 @@ impl Verifier {
         self.show(&Seen::Recovered)
     }
 
-    fn begin(&mut self, number: u64, way: Way, key: &str, pin: Option<PinId>) -> Result<(), Stop> {
-        self.counts.moves += 1;
-        let key = self.keys.named(key);
-        let id = MoveId(self.used.len() as u64);
-        if !self.used.insert(number) {
-            return fault(LineFault::UsedMove { number });
-        }
-        let seen_way = match way {
-            Way::Put => seen::Way::Put,
-            Way::Get => seen::Way::Get,
-        };
-        let is_shown = matches!((key, pin), (StoreKey::Private(..), Some(_)));
-        self.moves.insert(number, Move { id, way, key, is_shown });
-        match (key, pin) {
-            (StoreKey::Private(checkpoint, _), Some(pin)) => {
-                self.show(&Seen::MoveBegan { id, way: seen_way, key, checkpoint, pin })
-            }
-            (StoreKey::Private(..), None) if self.head.moves => fault(LineFault::NoPin),
-            (StoreKey::Private(..) | StoreKey::Shared(_) | StoreKey::Foreign(_), pin) => {
-                self.rules.begin(id, seen_way, key, pin).map_err(by_rules)
-            }
-        }
-    }
-
-    fn put(&mut self, number: u64, outcome: PutResult) -> Result<(), Stop> {
-        let Some(one) = self.moves.get(&number).filter(|one| one.way == Way::Put) else {
-            return self.miss_move(number);
-        };
-        let &Move { id, key, is_shown, .. } = one;
-        match outcome {
-            PutResult::Stored if is_shown => {
-                self.show(&Seen::Landed { id, key, content: Content::Of(key) })?;
-                self.show(&Seen::PutSucceeded { id })
-            }
-            PutResult::Stored | PutResult::Failed | PutResult::Unknown => Ok(()),
-        }
-    }
-
-    fn retire(&mut self, number: u64) -> Result<(), Stop> {
-        let Some(Move { id, is_shown, .. }) = self.moves.remove(&number) else {
-            return self.miss_move(number);
-        };
-        let seen = Seen::Retired { id };
-        if is_shown { self.show(&seen) } else { self.rules.see(&seen).map_err(by_rules) }
-    }
-
-    fn miss_move(&mut self, number: u64) -> Result<(), Stop> {
-        if self.whole {
-            return fault(LineFault::NoMove { number });
-        }
-        self.gaps.add(Reason::NoMove, 1);
-        Ok(())
-    }
-
-    fn delete(&mut self, key: &str, why: Cause, outcome: DeleteOutcome) -> Result<(), Stop> {
-        self.counts.deletes += 1;
-        let key = self.keys.named(key);
-        if let (Some(coordinator), StoreKey::Private(checkpoint, object)) = (&self.coordinator, key)
-        {
-            coordinator.judge_delete(checkpoint, object)?;
-        }
-        let cause = match why {
-            Cause::Work => seen::Cause::Work,
-            Cause::Stray => seen::Cause::Stray,
-        };
-        let seen = Seen::Deleted { key, cause };
-        match outcome {
-            DeleteOutcome::Gone | DeleteOutcome::Unknown => self.show(&seen),
-            // It hit nothing, and still should not have been asked.
-            DeleteOutcome::Refused => self.rules.see(&seen).map_err(by_rules),
-        }
-    }
-
-    fn adopt(&mut self, pin: PinId, checkpoint: CheckpointId, memory: &[Held]) -> Result<(), Stop> {
-        let mut held = Vec::with_capacity(memory.len());
-        for one in memory {
-            let key = self.keys.named(&one.key);
-            let object = match key {
-                StoreKey::Private(of, object) if of == checkpoint => ObjectName::Private(object),
-                StoreKey::Shared(name) => ObjectName::Shared(name),
-                StoreKey::Private(..) | StoreKey::Foreign(_) => {
-                    let what = format!("{} is no object of checkpoint {checkpoint}", one.key);
-                    return breach(Invariant::I15, "log", what, None);
-                }
-            };
-            let content = match one.bytes {
-                Bytes::Right => Some(Content::Of(key)),
-                Bytes::Wrong => Some(Content::Garbage),
-                Bytes::Missing => None,
-            };
-            held.push((object, content));
-        }
-        self.show(&Seen::Adopted { pin, checkpoint, digest: None, memory: held })
-    }
-
-    fn listed(&mut self, to: u64) -> Result<(), Stop> {
-        let keys = match self.inputs.get(&to) {
-            Some(Asked::Waiting(Request::Query(Query::Audit(keys)))) => keys.clone(),
-            Some(_) => return fault(LineFault::NoInput { to }),
-            None if self.whole => return fault(LineFault::NoInput { to }),
-            None => {
-                self.gaps.add(Reason::NoInput, 1);
-                return Ok(());
-            }
-        };
-        let keys = keys.iter().map(|key| self.keys.named(key)).collect();
-        self.show(&Seen::Listed { ticket: Ticket(to), keys })
-    }
-
     /// From here on nobody can know what the coordinator holds.
     fn lose_state(&mut self) {
         self.whole = false;
         self.coordinator = None;
-        self.judges.clear();
+        self.judges.leave();
+        self.only_rules_from.get_or_insert(self.gaps.line());
     }
 
     /// Shows the records that turned out to be durable.
@@ -512,13 +391,10 @@ impl Verifier {
     }
 
     fn show_judges(&mut self, seen: &Seen) -> Result<(), Stop> {
-        for judge in &mut self.judges {
-            if let Err(violation) = judge.see(seen) {
-                let name = violation.judge.name();
-                return breach(violation.invariant, name, violation.what, None);
-            }
-        }
-        Ok(())
+        self.judges.see(seen).or_else(|violation| {
+            let Violation { invariant, judge, what } = violation;
+            breach(invariant, judge.name(), what, None)
+        })
     }
 }
 

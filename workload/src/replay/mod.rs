@@ -9,6 +9,7 @@ mod judge;
 mod logged;
 mod settings;
 
+use std::io::ErrorKind;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
@@ -118,7 +119,7 @@ pub enum ReplayError {
         source: std::io::Error,
     },
     /// The file for the log cannot be made.
-    #[error("the log {}: {source}: name a new file", .path.display())]
+    #[error("the log {}: {}", .path.display(), not_made(.source))]
     NoLog {
         /// The file.
         path: PathBuf,
@@ -264,6 +265,16 @@ pub fn turns_range() -> RangeInclusive<u32> {
 #[must_use]
 pub fn workers_range() -> RangeInclusive<u32> {
     1..=Limits::default().owners - 2
+}
+
+/// Why the file for a log cannot be made, and what to do.
+fn not_made(source: &std::io::Error) -> String {
+    match source.kind() {
+        ErrorKind::AlreadyExists => {
+            "it is there already, and no log is written over: name a new file".to_string()
+        }
+        _ => format!("{source}: name a file that can be made"),
+    }
 }
 
 /// Judges every number before anything is written.

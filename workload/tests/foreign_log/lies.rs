@@ -1,7 +1,10 @@
 //! Each lie is found at its own line, by the rule that it breaks.
 
+use pinfold_core::engine::{Query, Request};
 use serde_json::{Value, json};
 
+use crate::log::Lines;
+use crate::scribe::Scribe;
 use crate::story::{Story, story};
 
 /// Tells the story with one lie, which must be found by this rule at the line that it names.
@@ -229,4 +232,26 @@ fn a_finding_says_what_was_expected() {
     assert_eq!(expected, json!({"ok": {"settled": {"evidence": "quiesced_success"}}}));
     assert!(finding.text.contains("in_doubt"), "{}", finding.text);
     assert_eq!((finding.judge, finding.promise.is_empty()), ("engine", false));
+}
+
+/// A job that is not the head's: the field is named, and not two long lines to compare.
+#[test]
+fn another_genesis_is_named_by_its_field() {
+    for (rule, field, value) in [
+        ("I12", "operator", json!("000000000000000000000000000000aa")),
+        ("I6", "policy.turns", json!(3)),
+        ("I9", "policy.quarantine", json!("endpoint")),
+        ("I11", "limits.pins", json!(7)),
+    ] {
+        let mut host = Scribe::new(2);
+        let asked = host.request(Request::Query(Query::Job)).0;
+        let mut log = Lines::of(&host.text());
+        let place = format!("/job/{}", field.replace('.', "/"));
+        let found = log.answer(asked).pointer_mut(&place).unwrap();
+        let honest = std::mem::replace(found, value.clone());
+        let finding = log.judged().finding.unwrap();
+        assert_eq!((finding.rule.as_str(), finding.n, finding.expected), (rule, asked + 1, None));
+        let what = format!("the job's {field} is {honest}, and was answered as {value}");
+        assert_eq!(finding.what, what);
+    }
 }

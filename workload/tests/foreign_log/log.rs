@@ -64,6 +64,16 @@ impl Lines {
         self.head["from_genesis"] = json!(false);
     }
 
+    /// Promises no moves, so that nothing is concluded from what is not there.
+    pub(crate) fn promise_no_moves(&mut self) {
+        self.head["moves"] = json!(false);
+    }
+
+    /// Changes every event.
+    pub(crate) fn change(&mut self, change: impl Fn(&mut Value)) {
+        self.lines.iter_mut().for_each(|(_, event)| change(event));
+    }
+
     /// The log with the numbers that its lines have.
     pub(crate) fn text(&self) -> String {
         let line = |(n, event): &(u64, Value)| json!({"n": n, "event": event}).to_string() + "\n";

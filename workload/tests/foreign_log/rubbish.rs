@@ -58,5 +58,17 @@ fn fields_are_named() {
     refuses(&text, "the coordinator had crashed and was not back");
     let last = story.log.event(settle).clone();
     story.log.insert(settle, last);
-    refuses(&story.log.text(), &format!("n: expected {} or more, found 0", settle + 1));
+    refuses(&story.log.text(), &format!("n: expected more than {settle}, found 0"));
+}
+
+/// The largest number is followed by none.
+#[test]
+fn the_largest_number_does_not_stand_twice() {
+    let text = story().log.text();
+    let head = text.lines().next().unwrap();
+    let head = head.replace("\"from_genesis\":true", "\"from_genesis\":false");
+    let line = format!("{{\"n\":{},\"event\":\"idle\"}}\n", u64::MAX);
+    assert!(judged(&format!("{head}\n{line}")).is_ok());
+    let expected = format!("line 3: n: expected more than {0}, found {0}", u64::MAX);
+    refuses(&format!("{head}\n{line}{line}"), &expected);
 }

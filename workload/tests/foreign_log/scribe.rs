@@ -183,6 +183,11 @@ impl Scribe {
         }
     }
 
+    /// Sends a command, whatever it is answered.
+    pub(crate) fn request_any(&mut self, sender: &mut Sender, command: Command) {
+        self.request(Request::Command(sender.op(), command));
+    }
+
     /// Sends a command that is refused; its line.
     pub(crate) fn refused(&mut self, sender: &mut Sender, command: Command) -> u64 {
         let (n, reply) = self.request(Request::Command(sender.op(), command));

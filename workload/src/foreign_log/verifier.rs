@@ -4,10 +4,11 @@ mod beside;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use pinfold_core::catalog::Register;
+use pinfold_core::catalog::{Command, Register};
 use pinfold_core::engine::{Effect, Input, Reply, Request, Ticket};
-use pinfold_core::id::Epoch;
+use pinfold_core::id::{Epoch, PinId};
 use pinfold_core::invariant::Invariant;
+use pinfold_core::outcome::LostObject;
 use pinfold_host::log::{Answer, Event, Head, Line, Way};
 use pinfold_sim::seen::{MoveId, Seen};
 use pinfold_sim::store::StoreKey;
@@ -197,10 +198,27 @@ impl Verifier {
         }
         let ticket = Ticket(n);
         let input = Input { ticket, epoch, request };
+        self.believe_losses(&input.request)?;
         self.show(&Seen::Submitted { ticket, input: input.clone() })?;
         self.judge_claims(&input)?;
         if let Some(coordinator) = &mut self.coordinator {
             coordinator.take(input);
+        }
+        Ok(())
+    }
+
+    /// A log does not say what checks and gets found, so whoever calls an object lost is believed.
+    fn believe_losses(&mut self, request: &Request) -> Result<(), Stop> {
+        let commands = match request {
+            Request::Command(op, command) => vec![(*op, command)],
+            Request::List(commands) => commands.iter().map(|(op, it)| (*op, it)).collect(),
+            Request::Register(_) | Request::Query(_) => Vec::new(),
+        };
+        for (op, command) in commands {
+            if let Command::Lost { checkpoint, object: LostObject::Private(object), .. } = command {
+                let key = StoreKey::Private(*checkpoint, *object);
+                self.show(&Seen::Missed { pin: PinId { op, place: 0 }, key })?;
+            }
         }
         Ok(())
     }

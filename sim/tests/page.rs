@@ -53,8 +53,13 @@ lose-answer w1/1
 held
 ";
 
-const HEAD: Head<'_> =
-    Head { title: "a story", command: "pinfold sim", version: "1.2.3", recovers_after: None };
+const HEAD: Head<'_> = Head {
+    title: "a story",
+    command: "pinfold sim",
+    version: "1.2.3",
+    recovers_after: None,
+    differences: &[],
+};
 
 /// A picture, and how often what it must show happened.
 struct Counted {
@@ -63,6 +68,10 @@ struct Counted {
 }
 
 impl Watch for Counted {
+    fn before(&mut self, world: &World, kind: Kind, choice: Choice) {
+        self.picture.before(world, kind, choice);
+    }
+
     fn step(&mut self, world: &World, kind: Kind, choice: Choice, seen: &[Seen]) {
         self.picture.step(world, kind, choice, seen);
         let name = match kind {
@@ -295,7 +304,9 @@ fn what_broke_off_is_said() {
 #[test]
 fn nothing_from_outside_is_markup() {
     let bad = "</title></code><script>alert('\"')</script><img src=x onerror=alert(1)>&\u{1b}";
-    let head = Head { title: bad, command: bad, version: bad, recovers_after: None };
+    let differences = [bad.to_string()];
+    let (recovers_after, differences) = (None, differences.as_slice());
+    let head = Head { title: bad, command: bad, version: bad, recovers_after, differences };
     let page = story().page(&head, Some(&found(2, bad)));
     well_formed(&page);
     assert!(!page.contains("<script") && !page.contains("<img") && !page.contains('\u{1b}'));

@@ -179,14 +179,14 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending, Failure> {
     let took = begun.elapsed();
     let first = swept.sweep.findings.first();
     let alone = first.map(|finding| asked.alone(finding.seed));
+    let tail = asked.tail(alone.as_ref());
     let written = first.map_or_else(Written::default, |finding| {
         counterexample::of_seed(&asked, finding, arguments.shrink)
     });
     let report = Report::of(&asked, &swept, took, written);
     print(|out| if arguments.json { json(out, &report) } else { report.write(out) })?;
     if !arguments.json {
-        let alone = alone.as_ref().map(|alone| format!("\nthis seed: {}", alone.command()));
-        print(|out| writeln!(out, "\n{}{}", asked.line(), alone.unwrap_or_default()))?;
+        print(|out| writeln!(out, "\n{tail}"))?;
     }
     let drawn = || picture::of_seed(&alone.unwrap_or_else(|| asked.alone(asked.first_seed)));
     picture::write(page.as_ref(), drawn, swept.verdict().1)

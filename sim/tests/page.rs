@@ -300,6 +300,15 @@ fn what_broke_off_is_said() {
     assert!(page.contains("<p>0 steps.") && !page.contains("<a id="));
 }
 
+/// What was found has names where the judges have identities.
+#[test]
+fn what_was_found_is_named() {
+    let owner = swarm::draw(0).0.owner(0);
+    let page = story().page(&HEAD, Some(&found(2, &format!("pin {owner}.1.9.0 ends"))));
+    assert!(page.contains("says the oracle: pin w1:1#9 ends"), "{page}");
+    assert!(!page.contains(&owner.to_string()), "{page}");
+}
+
 /// Texts from outside stay texts.
 #[test]
 fn nothing_from_outside_is_markup() {
@@ -310,8 +319,9 @@ fn nothing_from_outside_is_markup() {
     let page = story().page(&head, Some(&found(2, bad)));
     well_formed(&page);
     assert!(!page.contains("<script") && !page.contains("<img") && !page.contains('\u{1b}'));
-    // The title twice, the command, the version, the verdict, the picture's foot and the table.
-    assert_eq!(page.matches("&lt;script&gt;").count(), 7);
+    // The title twice, the command, the version, the verdict, a difference, the picture's foot and
+    // the table.
+    assert_eq!(page.matches("&lt;script&gt;").count(), 8);
 }
 
 /// Of a long run the last steps are shown.

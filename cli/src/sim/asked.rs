@@ -74,6 +74,16 @@ impl Asked {
         )
     }
 
+    /// What stands last: the lines that stand first, and where one of several seeds found
+    /// something, the command of that seed.
+    pub(crate) fn tail(&self, found: Option<&Self>) -> String {
+        let line = self.line();
+        match found.map(Self::command).filter(|command| *command != self.command()) {
+            Some(command) => format!("{line}\nthis seed: {command}"),
+            None => line,
+        }
+    }
+
     /// The command that finds the same.
     pub(crate) fn command(&self) -> String {
         let seeds = match self.seeds {
@@ -130,7 +140,11 @@ mod tests {
         let [one, other] = ["dup=2%,crash=off", "crash=off,dup=2.0%"]
             .map(|knobs| asked(&format!("pinfold sim --faults {knobs}")));
         assert_eq!(one.configuration, other.configuration);
-        let alone = asked("pinfold sim --seeds 2..9 --keep-going --shrink").alone(4);
+        let sweep = asked("pinfold sim --seeds 2..9 --keep-going --shrink");
+        let alone = sweep.alone(4);
         assert_eq!(alone.command(), "pinfold sim --seed 4 --steps 1000 --shrink");
+        let tail = format!("{}\nthis seed: {}", sweep.line(), alone.command());
+        assert_eq!(sweep.tail(Some(&alone)), tail);
+        assert_eq!((sweep.tail(None), alone.tail(Some(&alone))), (sweep.line(), alone.line()));
     }
 }

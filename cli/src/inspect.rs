@@ -33,6 +33,12 @@ pub(crate) struct Arguments {
 }
 
 const EXAMPLES: &str = "\
+Exit codes:
+  0  it was read
+  1  the journal is damaged: the file and the byte are named
+  2  no journal there, or one of another version
+  3  something could not be read
+
 Examples:
   pinfold inspect ./job                  totals, policy, and the largest holders
   pinfold inspect ./job --top 100        longer lists

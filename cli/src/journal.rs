@@ -15,6 +15,7 @@ use crate::{Ending, Failure};
 
 /// Look at a job's journal: is it whole, and what is in it?
 #[derive(Args)]
+#[command(after_help = EXIT_CODES)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     verb: Verb,
@@ -65,6 +66,13 @@ struct DumpArguments {
     json: bool,
 }
 
+const EXIT_CODES: &str = "\
+Exit codes:
+  0  whole, or torn at the end; or the records were printed
+  1  damaged: the file and the byte are named
+  2  no journal there, or one of another version; or no such record
+  3  something could not be read";
+
 const VERIFY_EXAMPLES: &str = "\
 Exit codes:
   0  whole, or torn at the end
@@ -77,6 +85,12 @@ Examples:
   pinfold journal verify ./job --json | jq .verdict";
 
 const DUMP_EXAMPLES: &str = "\
+Exit codes:
+  0  the records were printed
+  1  damaged: the file and the byte are named
+  2  no journal there, or one of another version; or no such record
+  3  something could not be read
+
 Examples:
   pinfold journal dump ./job | tail              the newest decisions
   pinfold journal dump ./job --from 52 --to 60

@@ -80,6 +80,12 @@ pub(crate) struct Arguments {
 }
 
 const EXAMPLES: &str = "\
+Exit codes:
+  0  everything was served, and every promise held
+  1  a promise was broken, or a journal is damaged
+  2  bad usage or input: the row or the field is named
+  3  incomplete: something outside failed, such as a disk, or it was told to stop
+
 A trace row, with one hash id for every 512 tokens of input, the last for what is left:
   {\"timestamp\": 0, \"input_length\": 1300, \"output_length\": 5, \"hash_ids\": [1, 2, 3]}
 

@@ -96,8 +96,8 @@ Exit codes:
   0  every promise held
   1  a promise was broken, or a run panicked
   2  bad usage or input
-  3  incomplete: it was told to stop
-  4  a seed did not repeat, or a script goes another way than when it was written
+  3  incomplete: it was told to stop, or could not write what was asked for
+  4  a seed did not repeat, or a script goes another way than it says
   5  something that must happen never did; only with --require-coverage
 
 Examples:
@@ -148,8 +148,14 @@ fn jobs(text: &str) -> Result<u32, ParseWithinError> {
     parse_within(text, &(1..=256))
 }
 
-fn knob(text: &str) -> Result<Knob, BadKnob> {
-    Knob::read(text)
+fn knob(text: &str) -> Result<Knob, String> {
+    Knob::read(text).map_err(|bad| match (&bad, text.split_once('=')) {
+        (BadKnob::Value(_), Some((name, _))) => match Kind::faults().any(|it| it.name() == name) {
+            true => format!("{name} is a fault: write off, or from 0.0001% to 100%"),
+            false => format!("{name} is a step: write a weight from 0 to 1000"),
+        },
+        (BadKnob::Form(_) | BadKnob::Name(_) | BadKnob::Value(_), _) => bad.to_string(),
+    })
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Ending, Failure> {
@@ -173,13 +179,14 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending, Failure> {
     let took = begun.elapsed();
     let first = swept.sweep.findings.first();
     let alone = first.map(|finding| asked.alone(finding.seed));
+    let tail = asked.tail(alone.as_ref());
     let written = first.map_or_else(Written::default, |finding| {
         counterexample::of_seed(&asked, finding, arguments.shrink)
     });
     let report = Report::of(&asked, &swept, took, written);
     print(|out| if arguments.json { json(out, &report) } else { report.write(out) })?;
     if !arguments.json {
-        print(|out| writeln!(out, "\n{}", alone.as_ref().unwrap_or(&asked).line()))?;
+        print(|out| writeln!(out, "\n{tail}"))?;
     }
     let drawn = || picture::of_seed(&alone.unwrap_or_else(|| asked.alone(asked.first_seed)));
     picture::write(page.as_ref(), drawn, swept.verdict().1)

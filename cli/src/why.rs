@@ -32,6 +32,12 @@ pub(crate) struct Arguments {
 }
 
 const EXAMPLES: &str = "\
+Exit codes:
+  0  it was read
+  1  the journal is damaged: the file and the byte are named
+  2  no journal there, or one of another version; or no such checkpoint ever
+  3  something could not be read
+
 Examples:
   pinfold why ./job 7
   pinfold why ./job 7 --json | jq '.blockers[].name'

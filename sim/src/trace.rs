@@ -1,7 +1,8 @@
 //! A run in the protocol's words: one line a step, and below it one line for each thing that was
 //! seen of it.
 //!
-//! Only what changed is said. Names are those of the scripts: `w1#5` an operation, `c3` the
+//! Only what changed is said. A choice that could not happen is said to be skipped, and has no
+//! number. Names are those of the scripts: `w1#5` an operation, `c3` the
 //! checkpoint of generation 3, `w1.2.1` the first move of the second transfer of `w1`.
 
 use std::collections::BTreeMap;
@@ -12,11 +13,11 @@ use pinfold_core::id::PinId;
 
 use crate::run::Watch;
 use crate::script::Names;
-use crate::script::world::{say, say_move};
+use crate::script::world::{names_of, say, say_move};
 use crate::seen::{Cause, Seen, Way};
 use crate::store::{Content, StoreKey};
-use crate::world::choice::Choice;
-use crate::world::setup::{Library, Setup};
+use crate::world::choice::{Choice, Coordinate, GetEnd, PutEnd};
+use crate::world::setup::Setup;
 use crate::world::{Kind, World};
 
 /// A trace of a run. See the [module](self).
@@ -27,34 +28,36 @@ pub struct Trace {
     asked: BTreeMap<Ticket, Request>,
     listed: BTreeMap<Ticket, Vec<StoreKey>>,
     steps: u32,
+    /// What was there before the step that is under way; none in a recovery.
+    before: Option<Before>,
+    /// The last step was one of a recovery.
+    recovers: bool,
     lines: Vec<String>,
+}
+
+/// What a step makes disappear.
+#[derive(Clone, Copy, Debug)]
+struct Before {
+    /// The choice can happen.
+    happens: bool,
+    /// How long the frame is that is written and not synced.
+    written_bytes: Option<usize>,
 }
 
 impl Trace {
     /// A trace of a World of this size.
     #[must_use]
     pub fn new(setup: &Setup) -> Self {
-        let mut names = Names::default();
-        for process in 0..setup.processes() {
-            names.owner(&setup.process_name(process));
+        Self {
+            setup: setup.clone(),
+            names: names_of(setup),
+            asked: BTreeMap::new(),
+            listed: BTreeMap::new(),
+            steps: 0,
+            before: None,
+            recovers: false,
+            lines: Vec::new(),
         }
-        for conversation in 1..=setup.conversations {
-            for turn in 1..=setup.turns {
-                names.turn(&format!("C{conversation}/T{turn}"));
-            }
-        }
-        let library = Library::of(setup);
-        for endpoint in 0..library.endpoints() {
-            for geometry in 0..3 {
-                let manifest = library.manifest(endpoint, geometry);
-                let name = format!("E{}", u16::from(endpoint) + 1);
-                names.bind_endpoint(&name, manifest.endpoint().id());
-                let variant = if geometry == 0 { name } else { format!("{name}-{geometry}") };
-                names.bind_digest(&variant, manifest.digest());
-            }
-        }
-        let (asked, listed) = (BTreeMap::new(), BTreeMap::new());
-        Self { setup: setup.clone(), names, asked, listed, steps: 0, lines: Vec::new() }
     }
 
     /// The lines since they were last taken.
@@ -63,8 +66,30 @@ impl Trace {
     }
 
     /// What was seen of one step, line by line, without its choice.
-    pub fn say_seen(&mut self, seen: &[Seen]) -> Vec<String> {
-        seen.iter().flat_map(|it| self.say(it)).collect()
+    pub fn say_seen(&mut self, choice: Choice, seen: &[Seen]) -> Vec<String> {
+        let before = self.before.take();
+        let mut lines: Vec<String> = self.say_end(before, choice).into_iter().collect();
+        lines.extend(seen.iter().flat_map(|it| self.say(it)));
+        lines
+    }
+
+    /// What only the choice says of its end: what a crash keeps, and that a move failed.
+    fn say_end(&self, before: Option<Before>, choice: Choice) -> Option<String> {
+        if let Choice::Coordinator(Coordinate::Crash(kept) | Coordinate::FailSync(kept)) = choice {
+            let written = before.and_then(|before| before.written_bytes)?;
+            let kept = usize::try_from(kept).map_or(written, |kept| kept.min(written));
+            return Some(format!("{kept} of {written} written bytes are on the disk"));
+        }
+        let (id, how) = if let Choice::Put(id, PutEnd::NotStarted) = choice {
+            (id, "not started")
+        } else if let Choice::Put(id, PutEnd::Failed { .. })
+        | Choice::Get(id, GetEnd::Failed { .. }) = choice
+        {
+            (id, "failed")
+        } else {
+            return None;
+        };
+        Some(format!("{}: {how}", say_move(&self.setup, id)))
     }
 
     fn say(&mut self, seen: &Seen) -> Vec<String> {
@@ -202,11 +227,26 @@ impl Trace {
 }
 
 impl Watch for Trace {
+    fn before(&mut self, world: &World, _: Kind, choice: Choice) {
+        let written_bytes = world.coordinator.batch.as_ref().map(|batch| batch.bytes().len());
+        self.before = Some(Before { happens: world.allows(choice), written_bytes });
+    }
+
     fn step(&mut self, _: &World, _: Kind, choice: Choice, seen: &[Seen]) {
+        let said = say(&self.setup, choice);
+        if self.before.take_if(|before| !before.happens).is_some() {
+            self.lines.push(format!("       {said}: cannot happen here: skipped"));
+            return;
+        }
+        // Only a recovery's steps come unannounced.
+        let recovers = self.before.is_none();
+        if recovers && !self.recovers {
+            self.lines.push("recovery".to_string());
+        }
+        self.recovers = recovers;
         self.steps += 1;
-        let choice = say(&self.setup, choice);
-        self.lines.push(format!("{:>5}  {choice}", self.steps));
-        for line in self.say_seen(seen) {
+        self.lines.push(format!("{:>5}  {said}", self.steps));
+        for line in self.say_seen(choice, seen) {
             self.lines.push(format!("         {line}"));
         }
     }

@@ -53,8 +53,13 @@ lose-answer w1/1
 held
 ";
 
-const HEAD: Head<'_> =
-    Head { title: "a story", command: "pinfold sim", version: "1.2.3", recovers_after: None };
+const HEAD: Head<'_> = Head {
+    title: "a story",
+    command: "pinfold sim",
+    version: "1.2.3",
+    recovers_after: None,
+    differences: &[],
+};
 
 /// A picture, and how often what it must show happened.
 struct Counted {
@@ -63,6 +68,10 @@ struct Counted {
 }
 
 impl Watch for Counted {
+    fn before(&mut self, world: &World, kind: Kind, choice: Choice) {
+        self.picture.before(world, kind, choice);
+    }
+
     fn step(&mut self, world: &World, kind: Kind, choice: Choice, seen: &[Seen]) {
         self.picture.step(world, kind, choice, seen);
         let name = match kind {
@@ -291,16 +300,28 @@ fn what_broke_off_is_said() {
     assert!(page.contains("<p>0 steps.") && !page.contains("<a id="));
 }
 
+/// What was found has names where the judges have identities.
+#[test]
+fn what_was_found_is_named() {
+    let owner = swarm::draw(0).0.owner(0);
+    let page = story().page(&HEAD, Some(&found(2, &format!("pin {owner}.1.9.0 ends"))));
+    assert!(page.contains("says the oracle: pin w1:1#9 ends"), "{page}");
+    assert!(!page.contains(&owner.to_string()), "{page}");
+}
+
 /// Texts from outside stay texts.
 #[test]
 fn nothing_from_outside_is_markup() {
     let bad = "</title></code><script>alert('\"')</script><img src=x onerror=alert(1)>&\u{1b}";
-    let head = Head { title: bad, command: bad, version: bad, recovers_after: None };
+    let differences = [bad.to_string()];
+    let (recovers_after, differences) = (None, differences.as_slice());
+    let head = Head { title: bad, command: bad, version: bad, recovers_after, differences };
     let page = story().page(&head, Some(&found(2, bad)));
     well_formed(&page);
     assert!(!page.contains("<script") && !page.contains("<img") && !page.contains('\u{1b}'));
-    // The title twice, the command, the version, the verdict, the picture's foot and the table.
-    assert_eq!(page.matches("&lt;script&gt;").count(), 7);
+    // The title twice, the command, the version, the verdict, a difference, the picture's foot and
+    // the table.
+    assert_eq!(page.matches("&lt;script&gt;").count(), 8);
 }
 
 /// Of a long run the last steps are shown.

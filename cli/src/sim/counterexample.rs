@@ -12,7 +12,7 @@ use pinfold_sim::caught::caught;
 use pinfold_sim::judges::Bench;
 use pinfold_sim::run::{Found, run};
 use pinfold_sim::script::Script;
-use pinfold_sim::script::world::{Story, replay, verdict, write as script};
+use pinfold_sim::script::world::{Story, names_of, replay, verdict, write as script};
 use pinfold_sim::shrink::{Case, Certificate};
 use pinfold_sim::sweep::{Finding, What};
 use pinfold_sim::world::choice::Choice;
@@ -198,7 +198,8 @@ impl Broken {
         found: &Found,
     ) -> String {
         let violation = &found.violation;
-        let saw = format!("{} saw: {}", violation.judge.name(), one_line(&violation.what));
+        let what = names_of(setup).name_in(&violation.what);
+        let saw = format!("{} saw: {}", violation.judge.name(), one_line(&what));
         let command = format!("pinfold {}: {}", env!("CARGO_PKG_VERSION"), self.command);
         let notes: Vec<String> = [saw, command].into_iter().chain(notes.iter().cloned()).collect();
         script(&Story {

@@ -38,7 +38,8 @@ pub(crate) fn of_seed(alone: &Asked) -> Result<String, String> {
     let ran = ran.map_err(|panic| format!("no report: seed {seed} panicked: {panic}"))?;
     let recovers_after = recovered(ran.choices.len(), ran.found.as_ref());
     let (title, command) = (format!("Seed {seed}"), alone.command());
-    Ok(picture.page(&head(&title, &command, recovers_after), ran.found.as_ref()))
+    let head = Head { recovers_after, ..head(&title, &command) };
+    Ok(picture.page(&head, ran.found.as_ref()))
 }
 
 /// Draws a script's run; `command` replays it.
@@ -54,7 +55,9 @@ pub(crate) fn of_script(script: &Script, command: &str) -> Result<String, String
     let mut lines = script.blocks.iter().flat_map(|block| &block.commands);
     let recovers = lines.any(|line| line.words == ["recover"]);
     let after = recovered(replayed.choices.len(), replayed.found.as_ref());
-    let head = head(&script.about, command, after.filter(|_| recovers));
+    let differences = replayed.differences();
+    let recovers_after = after.filter(|_| recovers);
+    let head = Head { recovers_after, differences: &differences, ..head(&script.about, command) };
     Ok(picture.page(&head, replayed.found.as_ref()))
 }
 
@@ -75,8 +78,9 @@ pub(crate) fn write(
     }
 }
 
-fn head<'a>(title: &'a str, command: &'a str, recovers_after: Option<u32>) -> Head<'a> {
-    Head { title, command, version: env!("CARGO_PKG_VERSION"), recovers_after }
+fn head<'a>(title: &'a str, command: &'a str) -> Head<'a> {
+    let version = env!("CARGO_PKG_VERSION");
+    Head { title, command, version, recovers_after: None, differences: &[] }
 }
 
 /// After how many steps a recovery began, if a run came so far.

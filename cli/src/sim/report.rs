@@ -6,6 +6,8 @@ use std::time::Duration;
 use pinfold_sim::coverage::Coverage;
 use pinfold_sim::coverage::required::required;
 use pinfold_sim::run::Found;
+use pinfold_sim::script::world::names_of;
+use pinfold_sim::swarm;
 use pinfold_sim::sweep::{Finding, What};
 use serde::Serialize;
 
@@ -160,7 +162,8 @@ impl FindingView {
         };
         let (promise, what) = match &finding.what {
             What::Broken(Found { violation, .. }) => {
-                (violation.invariant.to_string(), violation.what.clone())
+                let names = names_of(&swarm::draw(finding.seed).0);
+                (violation.invariant.to_string(), names.name_in(&violation.what))
             }
             What::Panicked(what) => ("no panic".to_string(), what.clone()),
             What::Differed([one, other]) => {
@@ -198,6 +201,7 @@ mod tests {
     use pinfold_sim::run::Settings;
     use pinfold_sim::sweep::{End, Sweep};
     use pinfold_sim::violation::{Judge, Violation};
+    use pinfold_sim::world::setup::Setup;
 
     use super::*;
     use crate::Ending;
@@ -207,7 +211,9 @@ mod tests {
             first_seed: 0,
             seeds: 100,
             settings: Settings { steps: 60, ..Settings::default() },
+            knobs: Vec::new(),
             keep_going: true,
+            shrink: false,
             meta: false,
             requires_coverage: false,
             configuration: 0xabc,
@@ -237,7 +243,8 @@ mod tests {
     }
 
     fn broken() -> What {
-        let what = "c3/0/1 is deleted,\n  and pinned".to_string();
+        let owner = Setup::default().owner(0);
+        let what = format!("c3/0/1 is deleted,\n  and pinned by {owner}.2.9.0");
         let violation = Violation { invariant: Invariant::I2, judge: Judge::Oracle, what };
         What::Broken(Found { violation, step: 41 })
     }
@@ -254,7 +261,7 @@ mod tests {
         let swept = swept(vec![Finding { seed: 17, what: broken() }]);
         assert!(matches!(swept.verdict().1, Ending::Violated));
         let text = shown(&swept, Written { script: Some("a.txt".into()), ..Written::default() });
-        let row = "    17    41  I2       oracle  c3/0/1 is deleted, and pinned\n";
+        let row = "    17    41  I2       oracle  c3/0/1 is deleted, and pinned by w1:2#9\n";
         assert!(text.contains(row) && text.ends_with("script: a.txt\n"), "{text}");
         assert!(text.contains("74,000\n"), "{text}");
         assert!(text.lines().any(|line| line.ends_with(" violated")), "{text}");

@@ -34,6 +34,10 @@ impl<'a> Spoken<'a> {
 }
 
 impl Watch for Spoken<'_> {
+    fn before(&mut self, world: &World, kind: Kind, choice: Choice) {
+        self.trace.before(world, kind, choice);
+    }
+
     fn step(&mut self, world: &World, kind: Kind, choice: Choice, seen: &[Seen]) {
         self.trace.step(world, kind, choice, seen);
         for line in self.trace.take() {

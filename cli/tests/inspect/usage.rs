@@ -174,6 +174,10 @@ fn help_explains_by_examples() {
     assert!(help.contains("add up to more than the totals"), "{help}");
     let help = scene.prints("journal --help");
     assert!(help.contains("verify") && help.contains("dump"), "{help}");
+    for words in ["inspect", "why", "journal", "journal verify", "journal dump"] {
+        let help = scene.prints(&format!("{words} --help"));
+        assert!(help.contains("Exit codes:\n  0  ") && help.contains("\n  3  "), "{help}");
+    }
     let help = scene.prints("--help");
     for verb in ["inspect", "why", "journal", "or a journal is damaged"] {
         assert!(help.contains(verb), "{help}");

@@ -175,6 +175,7 @@ fn help_explains_by_examples() {
         assert_eq!((ended.code, ended.err.as_str()), (Some(0), ""));
         for expected in [
             "Examples:",
+            "Exit codes:",
             "pinfold replay trace.jsonl --turns 3",
             "pinfold replay --job-bytes 10MiB",
             "pinfold replay --crash-every 100",

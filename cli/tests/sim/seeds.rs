@@ -13,7 +13,7 @@ fn a_good_sweep_begins_and_ends_with_what_was_asked() {
     let version = env!("CARGO_PKG_VERSION");
     let expected = format!("pinfold {version}, seeds 3..9, 40 steps, configuration ");
     assert!(head[0].starts_with(&expected), "{out}");
-    let command = "pinfold sim --seeds 3..9 --steps 40 --faults dup=2%,lose=off";
+    let command = "pinfold sim --seeds 3..9 --steps 40 --faults lose=off,dup=2%";
     assert_eq!(head[1], format!("again: {command}"));
     assert!(out.contains("\n  verdict ") && out.contains(" held\n"), "{out}");
     assert!(out.contains("\nFindings: none\n"), "{out}");
@@ -64,6 +64,7 @@ fn a_trace_has_the_steps() {
     let traced: Vec<&str> = traced.collect();
     assert!(traced[0].starts_with("    1  ") && traced.len() > 30, "{out}");
     assert_eq!(traced.last(), Some(&"held"));
+    assert_eq!(traced.iter().filter(|line| **line == "recovery").count(), 1, "{out}");
     let untraced = scene.prints("sim --seed 7 --steps 30");
     let digest = |text: &str| {
         let line = text.lines().find(|line| line.starts_with("  digest "));

@@ -8,7 +8,10 @@ fn bad_words_are_refused_with_what_is_wrong() {
     for (words, expected) in [
         ("--faults dupe=2%", "there is no fault or step named \"dupe\""),
         ("--faults dup=2%,crash", "\"crash\" is no knob"),
-        ("--faults dup=200%", "\"200%\" is no share"),
+        ("--faults dup=200%", "dup is a fault: write off, or from 0.0001% to 100%"),
+        ("--faults dup=3", "dup is a fault: write off, or from 0.0001% to 100%"),
+        ("--faults save=2%", "save is a step: write a weight from 0 to 1000"),
+        ("--faults save=1001", "save is a step: write a weight from 0 to 1000"),
         ("--faults dup=2%,dup=off", "--faults turns dup twice"),
         ("--seeds 5", "two whole numbers like 0..1000"),
         ("--seeds 5..5", "the second one larger"),

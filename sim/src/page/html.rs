@@ -7,13 +7,15 @@ use super::draw::{Marks, body, heads, sample};
 use super::lane::Sign;
 use super::{Head, MOST_STEPS, Picture, Step};
 use crate::run::Found;
-use crate::script::world::{say_setup, verdict};
+use crate::script::world::{names_of, say_setup, verdict};
 
 /// The look of the page: light, dark, and on paper.
 const STYLE: &str = include_str!("page.css");
 
 /// The whole page.
 pub(super) fn page(picture: &Picture, head: &Head<'_>, found: Option<&Found>) -> String {
+    let found = found.map(|found| named(picture, found));
+    let found = found.as_ref();
     let title = escape(&format!("pinfold sim: {}", head.title));
     let mut page = format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
@@ -37,6 +39,13 @@ pub(super) fn page(picture: &Picture, head: &Head<'_>, found: Option<&Found>) ->
     page + "</main>\n</body>\n</html>\n"
 }
 
+/// What was found, with names in place of identities.
+fn named(picture: &Picture, found: &Found) -> Found {
+    let mut found = found.clone();
+    found.violation.what = names_of(&picture.setup).name_in(&found.violation.what);
+    found
+}
+
 /// A text as a page may carry it, between tags and in an attribute.
 pub(super) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
@@ -57,7 +66,13 @@ pub(super) fn escape(text: &str) -> String {
 /// The verdict, and what was run.
 fn write_head(page: &mut String, picture: &Picture, head: &Head<'_>, found: Option<&Found>) {
     match found {
-        None => page.push_str("<p class=\"verdict held\">Every promise held.</p>\n"),
+        None if head.differences.is_empty() => {
+            page.push_str("<p class=\"verdict held\">Every promise held.</p>\n");
+        }
+        None => page.push_str(
+            "<p class=\"verdict differs\"><strong>another way</strong> than the script says; every \
+             promise held.</p>\n",
+        ),
         Some(found) => {
             let verdict = escape(&verdict(Some(found)));
             let (promise, what) = (found.violation.invariant.promise(), &found.violation.what);
@@ -71,6 +86,7 @@ fn write_head(page: &mut String, picture: &Picture, head: &Head<'_>, found: Opti
             );
         }
     }
+    write_differences(page, head);
     let steps = match head.recovers_after {
         Some(after) => {
             format!("{after} steps, and {} of a recovery", picture.count - after.min(picture.count))
@@ -90,6 +106,18 @@ fn write_head(page: &mut String, picture: &Picture, head: &Head<'_>, found: Opti
         "<p>{steps}.{left_out} Run with pinfold {version}:</p>\n<pre><code>{command}</code></pre>\n\
          <p>In this World:</p>\n<pre><code>world {setup}</code></pre>"
     );
+}
+
+/// Where a script's run went another way.
+fn write_differences(page: &mut String, head: &Head<'_>) {
+    if head.differences.is_empty() {
+        return;
+    }
+    page.push_str("<ul class=\"differences\">\n");
+    for difference in head.differences {
+        let _ = writeln!(page, "<li>{}</li>", escape(difference));
+    }
+    page.push_str("</ul>\n");
 }
 
 /// A step's number, as a way to it where it is shown.

@@ -44,6 +44,8 @@ pub struct Head<'a> {
     pub version: &'a str,
     /// After so many steps the recovery begins; none when there was no recovery.
     pub recovers_after: Option<u32>,
+    /// Where a script's run went another way than the script says, a line each.
+    pub differences: &'a [String],
 }
 
 /// A picture of a run. See the [module](self).
@@ -55,6 +57,8 @@ pub struct Picture {
     moves: Moves,
     /// How many steps there were, shown or not.
     count: u32,
+    /// The choice that is under way cannot happen.
+    skips: bool,
     steps: VecDeque<Step>,
     /// What is under way after the last step.
     open: Vec<Arrow>,
@@ -99,6 +103,7 @@ impl Picture {
             messages: Messages::default(),
             moves: Moves::default(),
             count: 0,
+            skips: false,
             steps: VecDeque::new(),
             open: Vec::new(),
         }
@@ -112,7 +117,15 @@ impl Picture {
 }
 
 impl Watch for Picture {
+    fn before(&mut self, world: &World, kind: Kind, choice: Choice) {
+        self.skips = !world.allows(choice);
+        self.trace.before(world, kind, choice);
+    }
+
     fn step(&mut self, world: &World, kind: Kind, choice: Choice, seen: &[Seen]) {
+        if core::mem::take(&mut self.skips) {
+            return;
+        }
         self.count += 1;
         let now = Now { number: self.count, world, choice, seen };
         let mut arrows = self.messages.step(&now);
@@ -123,7 +136,7 @@ impl Watch for Picture {
             number: now.number,
             choice: say(&self.setup, choice),
             kind,
-            seen: self.trace.say_seen(seen),
+            seen: self.trace.say_seen(choice, seen),
             gauges: gauges(world),
             states: State::of(world),
             signs: signs(&now),

@@ -4,6 +4,8 @@
 //! An identity is the one of its name, so that a name may be registered before anything is asked.
 //! It never makes a name up: an identity that nobody named is shown in its own digits.
 
+mod text;
+
 use std::collections::BTreeMap;
 
 use pinfold_core::catalog::{Change, Event};

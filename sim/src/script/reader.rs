@@ -75,10 +75,23 @@ pub struct Fault {
     pub what: String,
 }
 
+/// The most characters of a line, or of one of its words, that a message repeats.
+const QUOTED: usize = 80;
+
 impl Fault {
-    /// A fault on a line.
+    /// A fault on a line. What it repeats of the line is cut where it is long.
     pub fn new(line: usize, what: impl Into<String>) -> Self {
-        Self { line, what: what.into() }
+        let what: String = what.into();
+        let words: Vec<String> = what.split(' ').map(cut).collect();
+        Self { line, what: words.join(" ") }
+    }
+}
+
+/// The beginning of a long text.
+fn cut(text: &str) -> String {
+    match text.char_indices().nth(QUOTED) {
+        Some((end, _)) => format!("{}...", &text[..end]),
+        None => text.to_string(),
     }
 }
 
@@ -135,8 +148,14 @@ impl Line {
     /// # Errors
     /// There is none.
     pub fn word(&self, place: usize) -> Result<&str, Fault> {
-        let missing = || self.fault(format!("{}: word {place} is missing", self.words.join(" ")));
+        let missing = || self.fault(format!("{}: word {place} is missing", self.quoted()));
         self.words.get(place).map(String::as_str).ok_or_else(missing)
+    }
+
+    /// Its words as a message repeats them: the beginning of a long line.
+    #[must_use]
+    pub fn quoted(&self) -> String {
+        cut(&self.words.join(" "))
     }
 
     /// The value of an option.
@@ -238,7 +257,9 @@ impl Script {
     fn end(&mut self, commands: Vec<Line>) -> Result<(), Fault> {
         if let (Some(first), Some(last)) = (commands.first(), commands.last()) {
             if self.kind == Kind::Bench {
-                return Err(first.fault("these commands observe nothing: write ---- behind them"));
+                let what = "these commands observe nothing: write ---- behind them; a script of \
+                            a World has a header before its first line: begin it with world ...";
+                return Err(first.fault(what));
             }
             let expected_at = last.last_number() + 1;
             self.blocks.push(Block { commands, expected: Vec::new(), expected_at, is_open: true });
@@ -366,6 +387,15 @@ mod tests {
         assert_eq!(fault("# A rule.\njob now turns=1\nsync\n----\n"), 2);
         assert_eq!(fault("# A rule.\n"), 1);
         let shown = Script::read("# A rule.\nsync\n").unwrap_err().to_string();
-        assert_eq!(shown, "line 2: these commands observe nothing: write ---- behind them");
+        assert!(
+            shown.starts_with("line 2: these commands observe nothing: write ---- "),
+            "{shown}"
+        );
+        assert!(shown.ends_with("begin it with world ..."), "{shown}");
+        let long = "x".repeat(1 << 20);
+        let shown = Script::read(&format!("# A.\nw1 limit={long}= ={long}\n")).unwrap_err();
+        assert!(shown.what.contains("xxx...") && shown.what.len() < 300, "{shown}");
+        let line = Line::read(1, &"x ".repeat(1000)).unwrap();
+        assert_eq!(line.word(1000).unwrap_err().what.chars().filter(|c| *c == 'x').count(), 40);
     }
 }

@@ -24,7 +24,7 @@ use crate::world::{self, World};
 
 pub use read::read;
 pub use say::{say, say_about, say_job, say_move};
-pub use setup::{say_setup, setup_of};
+pub use setup::{names_of, say_setup, setup_of};
 
 /// The line that stands for a whole recovery.
 const RECOVER: &str = "recover";
@@ -76,8 +76,10 @@ pub fn write(story: &Story<'_>) -> String {
 pub struct Replayed {
     /// The size of its World.
     pub setup: Arc<Setup>,
-    /// What happened.
+    /// What happened, without what was skipped.
     pub choices: Vec<Choice>,
+    /// Lines that could not happen where they stood, with their line numbers.
+    pub skipped: Vec<(usize, String)>,
     /// What the judges found.
     pub found: Option<Found>,
     /// The first step that went another way than when the script was written: its number from 1,
@@ -94,6 +96,29 @@ impl Replayed {
     #[must_use]
     pub fn is_as_expected(&self) -> bool {
         self.diverged.is_none() && self.missing.is_empty()
+    }
+
+    /// What came of it, in the words in which it is told: what the judges say, and where they found
+    /// nothing, whether it went as the script says.
+    #[must_use]
+    pub fn verdict(&self) -> String {
+        match &self.found {
+            None if !self.is_as_expected() => "another way".to_string(),
+            found => verdict(found.as_ref()),
+        }
+    }
+
+    /// Where it went another way than the script says, a line each.
+    #[must_use]
+    pub fn differences(&self) -> Vec<String> {
+        let diverged = self.diverged.iter().map(|(step, line, what)| {
+            format!("it goes another way from step {step} on, line {line}: {what}")
+        });
+        let skipped = self.skipped.iter();
+        let skipped = skipped.map(|(line, text)| format!("skipped, line {line}: {text}"));
+        let missing = self.missing.iter();
+        let missing = missing.map(|(line, text)| format!("not seen, line {line}: {text}"));
+        diverged.chain(skipped).chain(missing).collect()
     }
 }
 
@@ -115,6 +140,7 @@ pub fn replay(script: &Script, bench: Bench, watch: &mut impl Watch) -> Result<R
         replayed: Replayed {
             setup,
             choices: Vec::new(),
+            skipped: Vec::new(),
             found: None,
             diverged: None,
             missing: Vec::new(),
@@ -171,27 +197,31 @@ impl<W: Watch> Replay<'_, W> {
         if self.replayed.found.is_some() {
             return Ok(());
         }
-        self.replayed.choices.push(choice);
-        let step = u32::try_from(self.replayed.choices.len()).unwrap_or(u32::MAX);
-        let mut both = Both(&mut self.trace, self.watch);
         let kind = self.course.world.kind_of(choice);
-        let differs = match self.course.step(kind, choice, &mut both) {
-            Ok(true) => None,
-            Ok(false) => Some(format!("this cannot happen here: {}", line.words.join(" "))),
-            Err(found) => {
-                self.replayed.found = Some(found);
-                None
-            }
-        };
+        let mut both = Both(&mut self.trace, self.watch);
+        if !self.course.world.allows(choice) {
+            both.before(&self.course.world, kind, choice);
+            both.step(&self.course.world, kind, choice, &[]);
+            self.replayed.skipped.push((line.number, line.quoted()));
+            self.differs(1, line, || format!("this cannot happen here: {}", line.quoted()));
+            return Ok(());
+        }
+        self.replayed.found = self.course.step(kind, choice, &mut both).err();
+        self.replayed.choices.push(choice);
         let seen = self.course.fingerprint();
         let other = expected.filter(|expected| *expected != seen && self.replayed.found.is_none());
-        let differs = differs.or_else(|| {
-            other.map(|expected| format!("the step was {expected:08x} and is {seen:08x} now"))
-        });
-        if let (Some(what), None) = (differs, &self.replayed.diverged) {
-            self.replayed.diverged = Some((step, line.number, what));
+        if let Some(expected) = other {
+            self.differs(0, line, || format!("the step was {expected:08x} and is {seen:08x} now"));
         }
         Ok(())
+    }
+
+    /// The script goes another way from here on, if it had not before: from the step that was the
+    /// last one, or from so many behind it.
+    fn differs(&mut self, behind: u32, line: &Line, what: impl FnOnce() -> String) {
+        let steps = u32::try_from(self.replayed.choices.len()).unwrap_or(u32::MAX);
+        let at = (steps.saturating_add(behind), line.number);
+        self.replayed.diverged.get_or_insert_with(|| (at.0, at.1, what()));
     }
 
     /// Each expected line is among the observed ones, behind the one before it.
@@ -211,8 +241,84 @@ impl<W: Watch> Replay<'_, W> {
 struct Both<'a, A, B>(&'a mut A, &'a mut B);
 
 impl<A: Watch, B: Watch> Watch for Both<'_, A, B> {
+    fn before(&mut self, world: &World, kind: world::Kind, choice: Choice) {
+        self.0.before(world, kind, choice);
+        self.1.before(world, kind, choice);
+    }
+
     fn step(&mut self, world: &World, kind: world::Kind, choice: Choice, seen: &[Seen]) {
         self.0.step(world, kind, choice, seen);
         self.1.step(world, kind, choice, seen);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Looks on as a person does who prints a trace.
+    fn traced(text: &str) -> (Replayed, Vec<String>) {
+        let script = Script::read(text).unwrap();
+        let mut trace = Trace::new(&setup_of(&script.header).unwrap());
+        let replayed = replay(&script, Bench::ALL, &mut trace).unwrap();
+        (replayed, trace.take())
+    }
+
+    /// What cannot happen has no number, is no step, and is named.
+    #[test]
+    fn what_cannot_happen_is_skipped_and_said() {
+        let text = "# A.\nworld workers=1\n\nw1 register\nanswer w1/1\nretire w1.1.1\n\
+                    deliver w1/1\nrecover\n----\nheld\n";
+        let (replayed, lines) = traced(text);
+        assert_eq!(replayed.choices.len(), 2);
+        let skipped = [(5, "answer w1/1".to_string()), (6, "retire w1.1.1".to_string())];
+        assert_eq!(replayed.skipped, skipped);
+        let what = "this cannot happen here: answer w1/1".to_string();
+        assert_eq!(replayed.diverged, Some((2, 5, what)));
+        assert_eq!((replayed.found.as_ref(), replayed.verdict().as_str()), (None, "another way"));
+        assert_eq!(replayed.differences().len(), 3);
+        let place = |line: &str| lines.iter().position(|it| it == line).unwrap_or(usize::MAX);
+        let skipped = place("       answer w1/1: cannot happen here: skipped");
+        let (before, after) = (place("    1  w1 register"), place("    2  deliver w1/1"));
+        let recovery = place("recovery");
+        assert!(before < skipped && skipped < after && after < recovery, "{lines:#?}");
+        assert!(lines[recovery + 1].starts_with("    3  "), "{lines:#?}");
+        assert_eq!(lines.iter().filter(|line| *line == "recovery").count(), 1);
+    }
+
+    #[test]
+    fn an_expectation_that_is_not_met_is_another_way() {
+        let text = "# A.\nworld workers=1\n\nw1 register\n----\nw1 -> registered as 9\n";
+        let (replayed, _) = traced(text);
+        assert_eq!(replayed.verdict(), "another way");
+        assert_eq!(replayed.differences(), ["not seen, line 6: w1 -> registered as 9"]);
+        assert_eq!(traced(&text.replace("w1 -> registered as 9", "held")).0.verdict(), "held");
+    }
+
+    /// A crash says what it keeps, and a move that failed says so.
+    #[test]
+    fn a_trace_says_what_only_the_choice_says() {
+        let text = "# A.\nworld workers=1\n\nw1 register\ndeliver w1/1\nwrite\ncrash 7\nrestart\n\
+                    w1 register\ndeliver w1/1\nsync\nanswer w1/1\nw1 save A1 E1 unscoped\n\
+                    deliver w1/1#1\nsync\nanswer w1/1#1\nput w1.1.1 failed later\n\
+                    put w1.1.2 not-started\nlook\ndeliver w1/1#2\nwrite\nfail-sync 1000000\n\
+                    crash 0\n----\nheld\n";
+        let (replayed, lines) = traced(text);
+        assert_eq!(
+            (replayed.verdict().as_str(), &replayed.skipped),
+            ("held", &vec![]),
+            "{lines:#?}"
+        );
+        let after = |choice: &str| {
+            let place = lines.iter().position(|line| line.ends_with(choice)).unwrap();
+            lines[place + 1].trim()
+        };
+        let kept = after("crash 7");
+        assert!(kept.starts_with("7 of ") && kept.ends_with(" written bytes are on the disk"));
+        assert_eq!(after("put w1.1.1 failed later"), "w1.1.1: failed");
+        assert_eq!(after("put w1.1.2 not-started"), "w1.1.2: not started");
+        let whole: Vec<&str> = after("fail-sync 1000000").split(' ').collect();
+        assert_eq!(whole[0], whole[2], "{whole:?}");
+        assert_eq!(after("crash 0"), "the coordinator is gone");
     }
 }

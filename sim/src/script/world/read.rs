@@ -13,6 +13,12 @@ use crate::world::choice::{
 };
 use crate::world::setup::Setup;
 
+// What is asked where a word is missing.
+const ATTEMPT: &str = "which attempt? write A1";
+const KEPT: &str = "how many of the written bytes are on the disk? write a number";
+const VERB: &str = "what does it do? write register, die, save, load, or a command of its own: \
+                    docs/simulation.md lists them";
+
 /// The choice that a line of a World's script names.
 ///
 /// # Errors
@@ -39,18 +45,18 @@ impl Reader<'_> {
     /// Choices whose first word is their verb.
     fn alone(&self, verb: &str) -> Result<Option<Choice>, Fault> {
         Ok(Some(match verb {
-            "agree" => Choice::Agree(self.numbered('A', self.line.word(1)?)?),
+            "agree" => Choice::Agree(self.numbered('A', self.word(1, ATTEMPT)?)?),
             "follow-up" => Choice::Coordinator(Coordinate::FollowUp),
             "sync" => Choice::Coordinator(Coordinate::Sync),
             "write" => Choice::Coordinator(Coordinate::Write),
             "commit" => Choice::Coordinator(Coordinate::Commit),
-            "fail-sync" => Choice::Coordinator(Coordinate::FailSync(self.line.number(1)?)),
-            "crash" => Choice::Coordinator(Coordinate::Crash(self.line.number(1)?)),
+            "fail-sync" => Choice::Coordinator(Coordinate::FailSync(self.number(1, KEPT)?)),
+            "crash" => Choice::Coordinator(Coordinate::Crash(self.number(1, KEPT)?)),
             "restart" => Choice::Coordinator(Coordinate::Restart),
             "compact" => Choice::Coordinator(Coordinate::Compact),
             "put" => Choice::Put(self.move_id()?, self.end_of_put()?),
             "get" => Choice::Get(self.move_id()?, self.end_of_get()?),
-            "check" => Choice::Check(self.move_id()?, self.either("known", "unknown")?),
+            "check" => Choice::Check(self.move_id()?, self.is_known()?),
             "retire" => Choice::Retire(self.move_id()?),
             "land" => Choice::Land(self.move_id()?),
             "delete" => Choice::Delete(self.work(1)?, self.end_of_delete()?),
@@ -58,7 +64,7 @@ impl Reader<'_> {
             "restart-store" => Choice::RestartStore,
             "audit" => Choice::Audit,
             "look" if self.line.words.len() == 1 => Choice::Look(Generation(0)),
-            "look" => Choice::Look(self.generation(self.line.word(1)?)?),
+            "look" => Choice::Look(self.generation(1)?),
             _ => return self.passage_or_change(verb),
         }))
     }
@@ -81,26 +87,31 @@ impl Reader<'_> {
     /// `w1.3 cancel`.
     fn of_job(&self, name: &str) -> Result<Choice, Fault> {
         let job = self.job(name)?;
-        Ok(match self.line.word(1)? {
-            "publish" => Choice::Publish(job, self.publishes(2)?),
-            other => {
-                let mut calls = HostCall::ALL.into_iter();
-                if let Some(call) = calls.find(|call| Kind::of_call(*call).name() == other) {
-                    return Ok(Choice::Host(job, call));
-                }
-                let what = format!(
-                    "no such verb of a transfer: {other}: write give-up, proceed, \
+        Ok(
+            match self.word(
+                1,
+                "what becomes of the transfer? write give-up, proceed, cancel or publish",
+            )? {
+                "publish" => Choice::Publish(job, self.publishes(2)?),
+                other => {
+                    let mut calls = HostCall::ALL.into_iter();
+                    if let Some(call) = calls.find(|call| Kind::of_call(*call).name() == other) {
+                        return Ok(Choice::Host(job, call));
+                    }
+                    let what = format!(
+                        "no such verb of a transfer: {other}: write give-up, proceed, \
                                     cancel or publish"
-                );
-                return Err(self.line.fault(what));
-            }
-        })
+                    );
+                    return Err(self.line.fault(what));
+                }
+            },
+        )
     }
 
     /// `w1 save ...`.
     fn of_process(&self, name: &str) -> Result<Choice, Fault> {
         let process = self.process(name)?;
-        Ok(match self.line.word(1)? {
+        Ok(match self.word(1, VERB)? {
             "register" => Choice::Register(process),
             "die" => Choice::Die(process),
             "save" => self.save(process)?,
@@ -116,12 +127,13 @@ impl Reader<'_> {
             let shard: u8 = self.line.parse(shard)?;
             shards |= 1_u8.checked_shl(shard.into()).unwrap_or(0);
         }
+        let attempt = self.numbered('A', self.word(2, ATTEMPT)?)?;
         let geometry = self.line.option("geometry").map(|text| self.line.parse(text));
         Ok(Choice::Save {
             process,
-            endpoint: self.place('E', self.line.word(3)?)?,
+            endpoint: self.place('E', self.word(3, "which position? write E1")?)?,
             geometry: geometry.transpose()?.unwrap_or(0),
-            attempt: self.numbered('A', self.line.word(2)?)?,
+            attempt,
             shards: if shards == 0 { all } else { shards },
             publishes: self.publishes(4)?,
             compares: self.line.option("compares") != Some("no"),
@@ -139,32 +151,44 @@ impl Reader<'_> {
     }
 
     fn act(&self, verb: &str) -> Result<Act, Fault> {
-        let word = || self.line.word(2);
         Ok(match verb {
-            "doubt" => Act::Doubt(self.pin(word()?)?, self.yes(3)?),
-            "collect" => Act::Collect(self.line.number(2)?),
+            "doubt" => Act::Doubt(self.pin(2)?, self.is_doubtful()?),
+            "collect" => Act::Collect(self.number(2, "how many objects at most? write a number")?),
             "report" => Act::Report(self.work(2)?),
-            "settle" => Act::Settle(self.pin(word()?)?, self.evidence(3)?),
-            "release" => Act::Release(self.pin(word()?)?),
-            "configure" => Act::Configure(self.line.number(2)?),
-            "forget" => Act::Forget(self.place('C', word()?)?),
-            "drop" => Act::Drop(self.generation(word()?)?),
-            "say-lost" => Act::Lost(self.generation(word()?)?),
+            "settle" => Act::Settle(self.pin(2)?, self.evidence(3)?),
+            "release" => Act::Release(self.pin(2)?),
+            "configure" => Act::Configure(self.number(2, "which policy? write 0 or 1")?),
+            "forget" => {
+                Act::Forget(self.place('C', self.word(2, "which conversation? write C1")?)?)
+            }
+            "drop" => Act::Drop(self.generation(2)?),
+            "say-lost" => Act::Lost(self.generation(2)?),
             "fence" => {
-                let (name, number) = self.halves(word()?, ':', "fence w1:2")?;
+                let (name, number) =
+                    self.halves(self.word(2, "which incarnation? write w1:2")?, ':', "fence w1:2")?;
                 Act::Fence(self.process(name)?, self.line.parse(number)?)
             }
-            "retire-owner" => Act::Retire(self.process(word()?)?),
+            "retire-owner" => Act::Retire(self.process(self.word(2, "which owner? write w1")?)?),
             "malformed" => Act::Malformed,
             "conflict" => Act::Conflict,
             _ => {
-                let what = format!("no such verb: {}", self.line.words.join(" "));
+                let what = format!("no such verb: {}", self.line.quoted());
                 return Err(self.line.fault(what + ": docs/simulation.md lists them"));
             }
         })
     }
 
     // Parts.
+
+    /// The word at a place; where there is none, a question that says what belongs there.
+    fn word(&self, place: usize, question: &str) -> Result<&str, Fault> {
+        let missing = || self.line.fault(format!("{}: {question}", self.line.quoted()));
+        self.line.words.get(place).map(String::as_str).ok_or_else(missing)
+    }
+
+    fn number<T: core::str::FromStr>(&self, place: usize, question: &str) -> Result<T, Fault> {
+        self.line.parse(self.word(place, question)?)
+    }
 
     fn halves<'t>(&self, text: &'t str, at: char, like: &str) -> Result<(&'t str, &'t str), Fault> {
         text.split_once(at).ok_or_else(|| self.line.fault(format!("{text}: write it like {like}")))
@@ -190,18 +214,22 @@ impl Reader<'_> {
         place.ok_or_else(|| self.line.fault(format!("{text}: numbers are from 1 to 256")))
     }
 
-    fn generation(&self, text: &str) -> Result<Generation, Fault> {
+    fn generation(&self, place: usize) -> Result<Generation, Fault> {
+        self.generation_of(self.word(place, "which checkpoint? write c1")?)
+    }
+
+    fn generation_of(&self, text: &str) -> Result<Generation, Fault> {
         let digits = text.strip_prefix('c').and_then(|digits| digits.parse().ok());
         digits.map(Generation).ok_or_else(|| self.line.fault(format!("{text}: write it like c1")))
     }
 
     fn work(&self, place: usize) -> Result<u16, Fault> {
-        self.numbered('d', self.line.word(place)?)
+        self.numbered('d', self.word(place, "which delete work? write d1")?)
     }
 
     /// `w1/2`, `w1/2#5`, `w1/2#5+6`.
     fn about(&self) -> Result<About, Fault> {
-        let text = self.line.word(1)?;
+        let text = self.word(1, "which message? write w1/1 for a registration, or w1/1#5")?;
         let (name, rest) = self.halves(text, '/', "w1/1#5")?;
         let process = self.process(name)?;
         let Some((life, sequences)) = rest.split_once('#') else {
@@ -225,14 +253,15 @@ impl Reader<'_> {
 
     /// `w1.3.2`.
     fn move_id(&self) -> Result<MoveId, Fault> {
-        let text = self.line.word(1)?;
+        let text = self.word(1, "which move or check? write w1.1.2")?;
         let like = || self.line.fault(format!("{text}: write it like w1.1.2"));
         let (job, number) = text.rsplit_once('.').ok_or_else(like)?;
         Ok(move_id(self.job(job)?, self.line.parse(number)?))
     }
 
     /// `w1:2#5`, `w1:2#5.1`.
-    fn pin(&self, text: &str) -> Result<PinName, Fault> {
+    fn pin(&self, place: usize) -> Result<PinName, Fault> {
+        let text = self.word(place, "which pin? write w1:2#5")?;
         let (name, rest) = self.halves(text, ':', "w1:2#5")?;
         let (incarnation, rest) = self.halves(rest, '#', "w1:2#5")?;
         let (sequence, place) = rest.split_once('.').unwrap_or((rest, "0"));
@@ -246,15 +275,15 @@ impl Reader<'_> {
 
     /// `c3/0/1`.
     fn object(&self) -> Result<(Generation, ObjectId), Fault> {
-        let text = self.line.word(1)?;
+        let text = self.word(1, "which object? write c3/0/1")?;
         let (generation, object) = self.halves(text, '/', "c3/0/1")?;
         let object = Names::object(object);
         let object = object.ok_or_else(|| self.line.fault(format!("{text}: write it like c3/0/1")));
-        Ok((self.generation(generation)?, object?))
+        Ok((self.generation_of(generation)?, object?))
     }
 
     fn publishes(&self, place: usize) -> Result<Publishes, Fault> {
-        let text = self.line.word(place)?;
+        let text = self.word(place, "what does it publish? write C1/T1, unscoped or nothing")?;
         Ok(match text {
             "nothing" => Publishes::Nothing,
             "unscoped" => Publishes::Unscoped,
@@ -266,30 +295,30 @@ impl Reader<'_> {
     }
 
     fn evidence(&self, place: usize) -> Result<Evidence, Fault> {
-        let text = self.line.word(place)?;
+        let all = EVIDENCE.map(|row| row.1).join(", ");
+        let text = self.word(place, &format!("on which evidence? write one of {all}"))?;
         let found = EVIDENCE.iter().find(|row| row.1 == text).map(|row| row.0);
-        found
-            .ok_or_else(|| self.line.fault(format!("{text} is no evidence: success, failure, ...")))
+        found.ok_or_else(|| self.line.fault(format!("{text} is no evidence: write one of {all}")))
     }
 
-    fn yes(&self, place: usize) -> Result<bool, Fault> {
-        match self.line.word(place)? {
+    fn is_doubtful(&self) -> Result<bool, Fault> {
+        match self.word(3, "is it doubtful? write yes or no")? {
             "yes" => Ok(true),
             "no" => Ok(false),
             other => Err(self.line.fault(format!("{other}: write yes or no"))),
         }
     }
 
-    fn either(&self, yes: &str, no: &str) -> Result<bool, Fault> {
-        match self.line.word(2)? {
-            word if word == yes => Ok(true),
-            word if word == no => Ok(false),
-            other => Err(self.line.fault(format!("{other}: write {yes} or {no}"))),
+    fn is_known(&self) -> Result<bool, Fault> {
+        match self.word(2, "is the check answered? write known or unknown")? {
+            "known" => Ok(true),
+            "unknown" => Ok(false),
+            other => Err(self.line.fault(format!("{other}: write known or unknown"))),
         }
     }
 
     fn lands(&self, place: usize) -> Result<Lands, Fault> {
-        match self.line.word(place)? {
+        match self.word(place, "when does it take effect? write now, later or never")? {
             "now" => Ok(Lands::Now),
             "later" => Ok(Lands::Later),
             "never" => Ok(Lands::Never),
@@ -323,7 +352,8 @@ impl Reader<'_> {
 
     fn end_of_get(&self) -> Result<GetEnd, Fault> {
         let retired = !self.is_unretired(3);
-        match (self.line.word(2)?, retired) {
+        let end = "how does the get end? write answered or failed [unretired]";
+        match (self.word(2, end)?, retired) {
             ("answered", true) => Ok(GetEnd::Answered),
             ("answered", false) => Ok(GetEnd::AnsweredUnretired),
             ("unverified", true) => Ok(GetEnd::Unverified),
@@ -335,7 +365,9 @@ impl Reader<'_> {
     }
 
     fn end_of_delete(&self) -> Result<DeleteEnd, Fault> {
-        match self.line.word(2)? {
+        let end = "how does the delete end? write gone, refused, probed or unknown \
+                   now|later|never";
+        match self.word(2, end)? {
             "gone" => Ok(DeleteEnd::Gone),
             "refused" => Ok(DeleteEnd::Refused),
             "probed" => Ok(DeleteEnd::Probed),
@@ -345,6 +377,40 @@ impl Reader<'_> {
                     format!("{other}: write gone, refused, probed or unknown now|later|never");
                 Err(self.line.fault(what))
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A missing word is asked for by what belongs there.
+    #[test]
+    fn a_missing_word_is_named() {
+        let fault =
+            |text: &str| read(&Setup::default(), &Line::read(1, text).unwrap()).unwrap_err().what;
+        for (text, question) in [
+            ("w1 save", "which attempt?"),
+            ("w1 save A1", "which position?"),
+            ("w1 save A1 E1", "what does it publish?"),
+            ("w1", "what does it do?"),
+            ("w1.1", "what becomes of the transfer?"),
+            ("crash", "how many of the written bytes"),
+            ("deliver", "which message?"),
+            ("check w1.1.3", "is the check answered?"),
+            ("get w1.1.3", "how does the get end?"),
+            ("put w1.1.3", "how does the put end?"),
+            ("put w1.1.3 failed", "when does it take effect?"),
+            ("delete d1", "how does the delete end?"),
+            ("op1 settle", "which pin?"),
+            ("op1 settle w1:1#1", "on which evidence? write one of not-exposed, active,"),
+            ("op1 say-lost", "which checkpoint?"),
+            ("vanish", "which object?"),
+            ("w1 report", "which delete work?"),
+        ] {
+            let what = fault(text);
+            assert!(what.contains(question), "{text}: {what}");
         }
     }
 }

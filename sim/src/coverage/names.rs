@@ -121,7 +121,7 @@ pub(super) const fn verdict(it: Verdict) -> &'static str {
 
 /// Every end of a transfer that a World can reach: nobody there chooses among pinned checkpoints,
 /// declines one, or loads with others.
-pub(super) const ENDS: [&str; 15] = [
+pub(super) const ENDS: [&str; 16] = [
     "saved",
     "already published",
     "skipped",
@@ -135,6 +135,7 @@ pub(super) const ENDS: [&str; 15] = [
     "pin refused",
     "other manifest",
     "object missed",
+    "peers missed",
     "load cancelled",
     "load barred",
 ];

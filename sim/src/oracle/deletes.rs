@@ -57,11 +57,11 @@ impl Oracle {
         self.moves.stored.remove(&key);
         match key {
             StoreKey::Private(checkpoint, object) => {
+                self.judge_unheld(checkpoint)?;
                 let asked = cause == Cause::Stray || self.moves.was_handed_out(checkpoint, object);
                 demand(asked, Invariant::I3, || {
                     format!("{object} of {checkpoint} is deleted, and was never handed out")
-                })?;
-                self.judge_unheld(checkpoint)
+                })
             }
             StoreKey::Shared(_) | StoreKey::Foreign(_) => {
                 broken(Invariant::I3, format!("{key:?} is deleted, and is not ours to delete"))

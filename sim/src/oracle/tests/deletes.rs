@@ -19,6 +19,17 @@ fn i1_an_expired_turns_objects_may_go() {
 }
 
 #[test]
+fn i3_work_is_what_was_handed_out() {
+    let (mut scene, old, _) = two_turns();
+    let by = scene.intend(old);
+    scene.hand_out(by, old, &[0]).unwrap();
+    let deleted =
+        |place| Seen::Deleted { key: StoreKey::Private(old, object(place)), cause: Cause::Work };
+    scene.see(&deleted(0)).unwrap();
+    assert_eq!(broken_by(scene.see(&deleted(1))), Invariant::I3);
+}
+
+#[test]
 fn i1_a_retained_turns_objects_may_not() {
     let (mut scene, _, new) = two_turns();
     assert_eq!(broken_by(scene.clone().delete(new, 0)), Invariant::I1);

@@ -293,11 +293,12 @@ impl Run {
     fn save(&mut self, pin: PinId, checkpoint: CheckpointId, prepare: &Prepare) {
         let mut whole = Vec::new();
         for shard in &prepare.shards {
+            let objects = prepare.shape.shards()[usize::from(shard.0)].objects;
             if self.below(8) == 0 {
-                self.fail_put(pin, checkpoint, ObjectId { shard: *shard, index: 0 });
+                let first = ObjectId { shard: *shard, index: objects - 1 };
+                self.fail_put(pin, checkpoint, first);
                 continue;
             }
-            let objects = prepare.shape.shards()[usize::from(shard.0)].objects;
             for index in (0..objects).rev() {
                 let object = ObjectId { shard: *shard, index };
                 self.move_object(Way::Put, pin, checkpoint, object);

@@ -241,7 +241,7 @@ impl Scene {
 
     fn delete(&mut self, checkpoint: CheckpointId, index: u32) -> Judged {
         let key = StoreKey::Private(checkpoint, object(index));
-        self.see(&Seen::Deleted { key, cause: Cause::Work })
+        self.see(&Seen::Deleted { key, cause: Cause::Stray })
     }
 
     fn gone(&mut self, checkpoint: CheckpointId, index: u32) {

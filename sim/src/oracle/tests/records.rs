@@ -174,7 +174,12 @@ fn i9_what_is_lost_failed_or_collected_is_not_served() {
     let object = pinfold_core::outcome::LostObject::Private(object(0));
     let why = pinfold_core::outcome::Loss::WrongSize;
     let command = Command::Lost { checkpoint: whole, object, why };
-    lost.decide(worker(), command, Change::Lost { checkpoint: whole, object, why }).unwrap();
+    let change = Change::Lost { checkpoint: whole, object, why };
+    let unfounded = lost.clone().decide(worker(), command.clone(), change.clone());
+    assert_eq!(broken_by(unfounded.map(|_| ())), Invariant::I9);
+    let key = StoreKey::Private(whole, super::object(0));
+    lost.see(&Seen::Missed { pin, key }).unwrap();
+    lost.decide(worker(), command, change).unwrap();
     assert_eq!(broken_by(lost.clone().pin(whole).map(|_| ())), Invariant::I9);
     assert_eq!(broken_by(lost.publish((pin, whole), None, None)), Invariant::I9);
     scene.intend(whole);

@@ -327,7 +327,7 @@ fn nothing_from_outside_is_markup() {
 /// Of a long run the last steps are shown.
 #[test]
 fn a_long_run_keeps_its_end() {
-    let (counted, ran) = drawn(1, u32::try_from(MOST_STEPS).unwrap() + 100);
+    let (counted, ran) = drawn(1, u32::try_from(MOST_STEPS).unwrap() + 1000);
     let steps = ran.choices.len() + ran.recovery_steps as usize;
     let page = counted.picture.page(&HEAD, None);
     well_formed(&page);

@@ -29,8 +29,8 @@ pub struct Head {
     /// The log begins with the job: whatever the coordinator decided stands in it. Else it starts
     /// in the middle, and what stood before is not known.
     pub from_genesis: bool,
-    /// Every move of a private object's bytes is logged with its pin, and every delete and probe, so
-    /// that the promises about memory and the store can be judged.
+    /// Every move of a private object's bytes is logged with its pin, and every delete and probe,
+    /// so that the promises about memory and the store can be judged.
     pub moves: bool,
     /// How the job began; in a log that starts in the middle, the job as it was then.
     #[serde(with = "GenesisForm")]
@@ -188,7 +188,8 @@ pub enum Event {
         #[serde(with = "DeleteOutcomeForm")]
         outcome: DeleteOutcome,
     },
-    /// A key was looked for after a delete of it, without a lease: absent is gone, present is refused.
+    /// A key was looked for after a delete of it, without a lease: absent is gone, present is
+    /// refused.
     Probed {
         /// The whole key.
         key: String,

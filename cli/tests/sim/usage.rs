@@ -17,7 +17,7 @@ fn bad_words_are_refused_with_what_is_wrong() {
         ("--seeds 5..5", "the second one larger"),
         ("--seeds 1..2 --seed 3", "cannot be used with"),
         ("--seed -1", "from 0 to 18446744073709551615"),
-        ("--steps 0", "from 1 to 1000000"),
+        ("--steps 0", "from 1 to 20000"),
         ("--jobs 0", "from 1 to 256"),
         ("--jobs 2 --meta", "cannot be used with"),
         ("--trace", "--trace shows one seed"),

@@ -141,7 +141,7 @@ fn seed(text: &str) -> Result<u64, ParseWithinError> {
 }
 
 fn steps(text: &str) -> Result<u32, ParseWithinError> {
-    // The naive spec's time grows with the square of what a run holds, and a run is not interrupted.
+    // The spec's time grows with the square of what a run holds, and nothing interrupts a run.
     parse_within(text, &(1..=20_000))
 }
 

@@ -87,78 +87,34 @@ impl World {
 
     /// What could be a choice of a kind: some of it may not be one now.
     fn list(&self, kind: Kind, found: &mut Vec<Choice>) {
-        match kind {
-            Kind::Save | Kind::Load => self.offer_transfers(kind, found),
-            Kind::Agree
-            | Kind::Concur
-            | Kind::GiveUp
-            | Kind::Proceed
-            | Kind::Cancel
-            | Kind::Publish => {
-                self.offer_jobs(kind, found);
-            }
-            Kind::Register | Kind::Die => self.offer_lives(kind, found),
-            Kind::Resend | Kind::SendList => self.offer_again(kind, found),
-            Kind::Deliver
-            | Kind::Duplicate
-            | Kind::Misaddress
-            | Kind::Replay
-            | Kind::Lose
-            | Kind::Answer
-            | Kind::DuplicateAnswer
-            | Kind::LoseAnswer => {
-                self.offer_messages(kind, found);
-            }
-            Kind::Sync
-            | Kind::Write
-            | Kind::Commit
-            | Kind::FollowUp
-            | Kind::Restart
-            | Kind::Compact
-            | Kind::Crash
-            | Kind::FailSync => self.offer_coordinator(kind, found),
-            Kind::Audit => found.push(Choice::Audit),
-            Kind::RestartStore => found.push(Choice::RestartStore),
-            Kind::PutOk
-            | Kind::PutUnretired
-            | Kind::PutNotStarted
-            | Kind::PutFailed
-            | Kind::PutInDoubt
-            | Kind::PutLies
-            | Kind::GetAnswered
-            | Kind::GetUnretired
-            | Kind::GetFailed
-            | Kind::GetInDoubt
-            | Kind::GetUnverified
-            | Kind::Retire
-            | Kind::Land => self.offer_moves(kind, found),
-            Kind::CheckKnown | Kind::CheckUnknown => self.offer_checks(kind, found),
-            Kind::DeleteGone
-            | Kind::DeleteRefused
-            | Kind::DeleteUnknown
-            | Kind::Probe
-            | Kind::DropWork => self.offer_deletes(kind, found),
-            Kind::LandDelete | Kind::Sweep | Kind::Vanish | Kind::Return | Kind::Damage => {
+        match kind.group() {
+            Group::Jobs => self.offer_jobs(kind, found),
+            Group::Asked => self.offer_again(kind, found),
+            Group::Requests | Group::Answers => self.offer_messages(kind, found),
+            Group::Down | Group::Dirty | Group::Written => self.offer_coordinator(kind, found),
+            Group::Moves | Group::Lingering => self.offer_moves(kind, found),
+            Group::Checks => self.offer_checks(kind, found),
+            Group::LateDeletes | Group::Objects | Group::Vanished | Group::Strays => {
                 self.offer_objects(kind, found);
             }
+            Group::Work if kind == Kind::Report => self.offer_acts(kind, found),
+            Group::Work => self.offer_deletes(kind, found),
+            Group::Pins | Group::Checkpoints => self.offer_acts(kind, found),
+            Group::Always | Group::Up => self.offer_others(kind, found),
+        }
+    }
+
+    /// Kinds that need nothing to be there, or only a coordinator.
+    fn offer_others(&self, kind: Kind, found: &mut Vec<Choice>) {
+        match kind {
+            Kind::Save | Kind::Load => self.offer_transfers(kind, found),
+            Kind::Register | Kind::Die => self.offer_lives(kind, found),
+            Kind::Replay => self.offer_messages(kind, found),
+            Kind::FollowUp | Kind::Compact | Kind::Crash => self.offer_coordinator(kind, found),
+            Kind::Audit => found.push(Choice::Audit),
+            Kind::RestartStore => found.push(Choice::RestartStore),
             Kind::Look => self.offer_looks(found),
-            Kind::Collect
-            | Kind::Report
-            | Kind::Configure
-            | Kind::Forget
-            | Kind::Drop
-            | Kind::ProvenSettle
-            | Kind::FalseSettle
-            | Kind::ProvenFence
-            | Kind::FalseFence
-            | Kind::Release
-            | Kind::Doubt
-            | Kind::Undoubt
-            | Kind::RetireOwner
-            | Kind::OperatorLost
-            | Kind::Malformed
-            | Kind::Pretend
-            | Kind::Conflict => self.offer_acts(kind, found),
+            _ => self.offer_acts(kind, found),
         }
     }
 

@@ -263,7 +263,7 @@ pub fn is_armed(mutant: Mutant) -> bool {
 }
 
 impl Mutant {
-    /// All of them, by the promise that they break.
+    /// All of them, in the order of the enum.
     pub const ALL: [Self; COUNT] = {
         let mut all = [ROWS[0].0; COUNT];
         let mut place = 0;

@@ -5,7 +5,7 @@
 //! under way ends and everything is answered (L2); then `Collect` alone takes whatever nothing
 //! holds (L1); then an operator empties the store (L3).
 
-use pinfold_core::catalog::{Blocker, OwnerFacts, PinFacts, State};
+use pinfold_core::catalog::{Blocker, PinFacts, State};
 use pinfold_core::invariant::Invariant;
 use pinfold_core::outcome::Evidence;
 
@@ -14,7 +14,6 @@ use crate::violation::{Judge, Violation};
 use crate::world::choice::{
     About, Act, Choice, Coordinate, DeleteEnd, GetEnd, HostCall, ObjectChange, Passage, PutEnd,
 };
-use crate::world::coordinator::Unreadable;
 use crate::world::job::{Doing, Stands};
 use crate::world::process::Process;
 use crate::world::{Kind, World};
@@ -31,8 +30,6 @@ pub enum Phase {
     Collecting,
     /// An operator ends what holds the rest.
     Emptying,
-    /// Nothing of ours is left.
-    Empty,
 }
 
 /// What somebody sees who looks on.
@@ -63,7 +60,7 @@ pub struct Recovery {
     /// The store as it was when the last round began.
     left: usize,
     forgotten: u8,
-    /// The store was listed after the last `Collect`.
+    /// The store was listed once while collecting.
     audited: bool,
 }
 
@@ -83,18 +80,6 @@ impl Recovery {
             forgotten: 0,
             audited: false,
         }
-    }
-
-    /// How far it is.
-    #[must_use]
-    pub const fn phase(&self) -> Phase {
-        self.phase
-    }
-
-    /// How many steps it has taken.
-    #[must_use]
-    pub const fn steps(&self) -> u32 {
-        self.steps
     }
 
     /// How many steps the recovery of a World may take.
@@ -121,7 +106,7 @@ impl Recovery {
     /// The next step, or none when the phase is over.
     fn next(&mut self, world: &World) -> Option<Choice> {
         ending(world).or_else(|| match self.phase {
-            Phase::Ending | Phase::Empty => None,
+            Phase::Ending => None,
             Phase::Collecting => self.collect(world),
             Phase::Emptying => self.empty(world),
         })
@@ -193,7 +178,7 @@ impl Recovery {
                 self.phase = match self.phase {
                     Phase::Ending => Phase::Collecting,
                     Phase::Collecting => Phase::Emptying,
-                    Phase::Emptying | Phase::Empty => return Ok(self.steps),
+                    Phase::Emptying => return Ok(self.steps),
                 };
                 (self.rounds, self.left) = (0, usize::MAX);
                 continue;
@@ -206,11 +191,7 @@ impl Recovery {
             seen.clear();
             let kind = world.kind_of(choice);
             let done = world.step(choice, &mut seen);
-            let done = done.map_err(|Unreadable { invariant, what }| Violation {
-                invariant,
-                judge: Judge::Recovery,
-                what,
-            })?;
+            let done = done.map_err(|error| error.violation())?;
             if !done {
                 return Err(self.violation(format!("a step of the recovery is none: {choice:?}")));
             }
@@ -222,7 +203,7 @@ impl Recovery {
         let invariant = match self.phase {
             Phase::Ending => Invariant::L2,
             Phase::Collecting => Invariant::L1,
-            Phase::Emptying | Phase::Empty => Invariant::L3,
+            Phase::Emptying => Invariant::L3,
         };
         Violation { invariant, judge: Judge::Recovery, what }
     }
@@ -260,7 +241,7 @@ impl Recovery {
                     return fail(format!("the store still holds {id}/{object}"));
                 }
             }
-            Phase::Collecting | Phase::Empty => {}
+            Phase::Collecting => {}
         }
         Ok(())
     }
@@ -342,18 +323,11 @@ fn transfers(world: &World) -> Option<Choice> {
 /// Whoever is not registered registers; whoever is not listened to any more begins a new life;
 /// whoever was not answered asks again.
 fn again(world: &World) -> Option<Choice> {
-    let owners = world.coordinator.disk.catalog.owners();
     for (process, index) in world.processes.iter().zip(0..) {
-        let Some(incarnation) = process.incarnation else {
-            if process.refused {
-                continue;
-            }
+        if process.incarnation.is_none() && !process.refused {
             return Some(Choice::Register(index));
-        };
-        let heard = |owner: &OwnerFacts| {
-            owner.id == process.owner && owner.incarnation == incarnation && !owner.fenced
-        };
-        if !owners.iter().any(heard) {
+        }
+        if world.is_barred(index) {
             return Some(Choice::Die(index));
         }
         if let Some(asked) = process.asked.first() {

@@ -11,9 +11,8 @@ use crate::recovery::{Look, Recovery};
 use crate::schedule::Schedule;
 use crate::seen::Seen;
 use crate::swarm::{self, Knob, Mix};
-use crate::violation::{Judge, Violation};
+use crate::violation::Violation;
 use crate::world::choice::Choice;
-use crate::world::coordinator::Unreadable;
 use crate::world::setup::Setup;
 use crate::world::{Kind, World};
 
@@ -36,7 +35,8 @@ impl Default for Settings {
 
 /// Those who look at every step of a run: coverage, a trace, a picture.
 pub trait Watch {
-    /// A choice is about to come true.
+    /// A choice is about to be tried, and may not be one here. Never told of a recovery's steps, by
+    /// which a watcher knows them.
     fn before(&mut self, _: &World, _: Kind, _: Choice) {}
 
     /// A choice was made.
@@ -149,7 +149,7 @@ impl Course {
     pub fn new(setup: Arc<Setup>, bench: Bench) -> Result<Self, Found> {
         let judges = Judges::new(&setup.genesis(), bench);
         let world = World::new(setup);
-        let world = world.map_err(|error| Found { violation: unreadable(&error), step: 0 })?;
+        let world = world.map_err(|error| Found { violation: error.violation(), step: 0 })?;
         let (digest, seen) = (Digest::default(), Vec::new());
         Ok(Self { world, judges, digest, steps: 0, seen })
     }
@@ -170,7 +170,7 @@ impl Course {
         let done = self.world.step(choice, &mut self.seen);
         self.steps += 1;
         let step = self.steps;
-        let done = done.map_err(|error| Found { violation: unreadable(&error), step })?;
+        let done = done.map_err(|error| Found { violation: error.violation(), step })?;
         digest_step(&mut self.digest, choice, &self.seen);
         watch.step(&self.world, kind, choice, &self.seen);
         self.judges.hear(&self.seen).map_err(|violation| Found { violation, step })?;
@@ -229,9 +229,4 @@ fn digest_step(digest: &mut Digest, choice: Choice, seen: &[Seen]) {
             digest.take(reply);
         }
     }
-}
-
-fn unreadable(error: &Unreadable) -> Violation {
-    let what = error.to_string();
-    Violation { invariant: error.invariant, judge: Judge::Recount, what }
 }

@@ -3,7 +3,6 @@
 //! First a kind, by its number in the mix, among those that could have a choice at all; then one of
 //! its choices. Kinds with very many choices are drawn by their parts.
 
-use pinfold_core::catalog::OwnerFacts;
 use pinfold_core::engine::Engine;
 
 use crate::draws::{Draws, Stream};
@@ -68,7 +67,10 @@ impl Schedule {
         let end = if engine.is_some_and(Engine::is_poisoned) {
             (Kind::Crash, Choice::Coordinator(Coordinate::Crash(0)))
         } else {
-            (Kind::Die, Choice::Die(barred(world)?))
+            (
+                Kind::Die,
+                Choice::Die((0..world.setup.processes()).find(|index| world.is_barred(*index))?),
+            )
         };
         (self.mix.of(end.0) > 0 && world.allows(end.1)).then_some(end)
     }
@@ -136,7 +138,7 @@ impl Schedule {
         if self.workload.happens(per_million) { self.small(3) } else { usual }
     }
 
-    /// Joins one of the last attempts, or begins a new one; now and then in the other geometry.
+    /// Joins one of the last attempts, or begins a new one; now and then in another geometry.
     fn draw_save(&mut self, world: &World) -> Option<Choice> {
         let process = self.small(world.setup.workers);
         let joins = world.open_attempts();
@@ -202,19 +204,4 @@ impl Schedule {
             _ => self.disk.between(0, written),
         }
     }
-}
-
-/// A process whose incarnation the coordinator does not listen to any more.
-fn barred(world: &World) -> Option<u8> {
-    let owners = world.coordinator.disk.catalog.owners();
-    let is_barred = |index: &u8| {
-        let process = &world.processes[usize::from(*index)];
-        let hears = |owner: &OwnerFacts| {
-            owner.id == process.owner
-                && Some(owner.incarnation) == process.incarnation
-                && !owner.fenced
-        };
-        process.incarnation.is_some() && !owners.iter().any(hears)
-    };
-    (0..world.setup.processes()).find(is_barred)
 }

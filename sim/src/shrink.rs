@@ -146,7 +146,7 @@ impl Case {
         for depth in 0..=deepest {
             let mut next = Vec::new();
             for course in &layer {
-                if self.recovers && self.falls(course.clone()) {
+                if self.falls(course.clone()) {
                     return (depth.saturating_sub(1), situations);
                 }
                 let mut choices = Vec::new();
@@ -162,7 +162,8 @@ impl Case {
                     }
                     situations += 1;
                     if situations > most {
-                        return (depth, situations);
+                        // Not all of this depth was looked at.
+                        return (depth.saturating_sub(1), situations);
                     }
                     let mut digest = Digest::default();
                     digest.take(&(&course.world, &course.judges));
@@ -177,7 +178,7 @@ impl Case {
     }
 
     fn falls(&self, mut course: Course) -> bool {
-        course.recount().is_err() || course.recover(&mut ()).is_err()
+        course.recount().is_err() || self.recovers && course.recover(&mut ()).is_err()
     }
 }
 

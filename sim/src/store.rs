@@ -70,7 +70,7 @@ pub struct Move {
     pub key: StoreKey,
     /// Its size in the store.
     pub bytes: u64,
-    /// The worker has its answer, or will never have one.
+    /// The worker has its answer.
     pub answered: bool,
     /// The worker's memory may still be touched.
     pub exposed: bool,
@@ -134,7 +134,8 @@ impl Store {
         self.moves.iter().position(|it| it.id == id)
     }
 
-    /// True while somebody reads an object: deletes of it are refused.
+    /// True while somebody reads an object: work on it is refused. Deletes that take effect late,
+    /// and sweeps of strays, take no notice.
     #[must_use]
     pub fn is_leased(&self, key: StoreKey) -> bool {
         self.moves.iter().any(|it| it.way == Way::Get && it.key == key && it.exposed)

@@ -1,9 +1,8 @@
-//! The choices of a World: everything that can happen next, each with its words.
+//! The choices of a World: everything that can happen next.
 //!
-//! A choice names things so that it means the same when steps before it are left out: a job by its
-//! process and its number there, a message by the operation that it carries.
-
-use core::fmt;
+//! A choice names things so that it keeps its meaning, as far as it can, when steps before it are
+//! left out: a job by its process and its number there, a message by the operation that it carries.
+//! What is no choice any more gives way to the nearest one.
 
 use pinfold_core::id::{Generation, ObjectId};
 use pinfold_core::outcome::Evidence;
@@ -71,7 +70,7 @@ impl About {
     }
 }
 
-/// A pin as a World names it: its operation by process and life, and its place.
+/// A pin as a World names it: its operation by process and incarnation, and its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PinName {
     /// Whose.
@@ -404,10 +403,4 @@ pub fn parts_of(id: MoveId) -> (JobId, u16) {
     let low = |shift: u32| u16::try_from(id.0 >> shift & 0xffff).unwrap_or(0);
     let process = u8::try_from(id.0 >> 32 & 0xff).unwrap_or(0);
     (JobId { process, number: low(16) }, low(0))
-}
-
-impl fmt::Display for JobId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{}", self.process, self.number)
-    }
 }

@@ -13,6 +13,8 @@ use pinfold_core::journal::snapshot;
 use pinfold_core::policy::Genesis;
 use pinfold_core::replay::{RecoverError, Replay, decode_event, follow};
 
+use crate::violation::{Judge, Violation};
+
 /// How many synced frames are looked at again when a frame behind them is torn.
 const REMEMBERED: usize = 2;
 
@@ -51,6 +53,13 @@ pub struct Unreadable {
 impl Unreadable {
     fn new(error: impl core::fmt::Display) -> Self {
         Self { invariant: Invariant::I11, what: error.to_string() }
+    }
+
+    /// What it is to the judges: a finding of the recount, which replays the journal.
+    #[must_use]
+    pub fn violation(&self) -> Violation {
+        let (invariant, what) = (self.invariant, self.to_string());
+        Violation { invariant, judge: Judge::Recount, what }
     }
 }
 
@@ -225,6 +234,7 @@ impl PartialEq for Coordinator {
         self.engine == other.engine
             && bytes(self) == bytes(other)
             && self.disk.position == other.disk.position
+            && self.disk.recent == other.disk.recent
             && self.disk.catalog.snapshot() == other.disk.catalog.snapshot()
     }
 }
@@ -236,6 +246,7 @@ impl Hash for Coordinator {
         self.engine.hash(state);
         self.batch.as_ref().map(Batch::bytes).hash(state);
         self.disk.position.hash(state);
+        self.disk.recent.hash(state);
         self.disk.catalog.snapshot().hash(state);
     }
 }

@@ -7,7 +7,7 @@ use super::choice::{
     Act, Choice, Coordinate, DeleteEnd, GetEnd, HostCall, ObjectChange, Passage, PutEnd,
 };
 
-/// What must be there for a kind to have any choice: a quick look, before anything is listed.
+/// When a kind is worth drawing: a quick look, before anything is listed. The rules may allow more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Group {

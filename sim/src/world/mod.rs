@@ -23,7 +23,7 @@ use core::hash::{Hash, Hasher};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use pinfold_core::catalog::{Event, Role, Verdict};
+use pinfold_core::catalog::{Event, OwnerFacts, Role, Verdict};
 use pinfold_core::engine::{Effect, Input, Output, Query, Reply, Request, Ticket};
 use pinfold_core::id::{CheckpointId, Generation, Id, Key, ObjectId, OwnerId};
 use pinfold_core::outcome::TurnKey;
@@ -33,7 +33,7 @@ use self::choice::{About, Choice, Coordinate, Passage};
 use self::coordinator::{Coordinator, Unreadable};
 use self::job::Doing;
 use self::network::{Asks, Lane, Says};
-use self::process::Process;
+use self::process::{Process, life_of};
 use self::setup::{Library, Setup};
 use crate::seen::Seen;
 use crate::store::{Content, Store, StoreKey, Stored, Work};
@@ -43,7 +43,7 @@ pub use kind::{Group, Kind};
 /// How many requests the network holds on to after they arrived.
 const REMEMBERED: usize = 6;
 
-/// What the coordinator was asked by somebody else than a process.
+/// Who waits for a reply of the coordinator.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Waiting {
     /// A process' message.
@@ -277,9 +277,8 @@ impl World {
         for event in &events {
             if let Event::Registered { owner, start, incarnation, .. } = event {
                 let is_it = |process: &u8| self.owner(*process) == *owner;
-                let low = u16::from_be_bytes([start.as_bytes()[14], start.as_bytes()[15]]);
                 if let Some(process) = (0..self.setup.processes()).find(is_it) {
-                    self.lives.insert(incarnation.0, (process, low));
+                    self.lives.insert(incarnation.0, (process, life_of(*start)));
                 }
             }
         }
@@ -384,6 +383,20 @@ impl World {
             None => Query::Gauges,
         };
         self.submit(Waiting::Nobody, Request::Query(query), false, seen);
+    }
+
+    /// The coordinator does not listen to a process any more: another life of it is current, or
+    /// this one is fenced, or it is retired.
+    #[must_use]
+    pub fn is_barred(&self, index: u8) -> bool {
+        let process = &self.processes[usize::from(index)];
+        let hears = |owner: &OwnerFacts| {
+            owner.id == process.owner
+                && Some(owner.incarnation) == process.incarnation
+                && !owner.fenced
+        };
+        let owners = self.coordinator.disk.catalog.owners();
+        process.incarnation.is_some() && !owners.iter().any(hears)
     }
 
     /// The highest attempt that anybody began.

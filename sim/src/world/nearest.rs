@@ -6,8 +6,8 @@
 
 use pinfold_core::id::Generation;
 
-use super::World;
 use super::choice::{About, Act, Choice, Coordinate, JobId, PinName, parts_of};
+use super::{Kind, World};
 use crate::seen::MoveId;
 
 /// What two choices must have in common, and the numbers in which they may differ.
@@ -22,7 +22,13 @@ impl World {
         }
         let (same, numbers) = likeness(choice);
         let mut offers = Vec::new();
-        self.offer(self.kind_of(choice), &mut offers);
+        // Whether a proof is true may change with the numbers.
+        let kinds = match self.kind_of(choice) {
+            Kind::ProvenSettle | Kind::FalseSettle => vec![Kind::ProvenSettle, Kind::FalseSettle],
+            Kind::ProvenFence | Kind::FalseFence => vec![Kind::ProvenFence, Kind::FalseFence],
+            kind => vec![kind],
+        };
+        kinds.into_iter().for_each(|kind| self.offer(kind, &mut offers));
         let distance = |other: [u64; 4]| {
             numbers.iter().zip(other).fold(0_u64, |sum, (one, other)| {
                 sum.saturating_mul(64).saturating_add(one.abs_diff(other))

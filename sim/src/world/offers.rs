@@ -1,4 +1,4 @@
-//! The kinds of choices, and every choice of a kind that a World offers.
+//! Every choice of a kind that a World offers.
 //!
 //! A model checker asks for all of them. The simulator draws a kind first, and where a kind has
 //! very many choices it draws one of them by its parts; both end in the same rules.
@@ -62,7 +62,7 @@ impl World {
         }
     }
 
-    /// Every choice that there is now.
+    /// Every choice that is listed now.
     pub fn choices(&self, found: &mut Vec<Choice>) {
         let groups = self.groups();
         for kind in Kind::all().filter(|kind| groups >> (kind.group() as u8) & 1 > 0) {

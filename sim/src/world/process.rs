@@ -67,7 +67,7 @@ impl Process {
         }
     }
 
-    /// The random value of this life.
+    /// The random value of this life; [`life_of`] takes the life out of it again.
     fn start(&self) -> StartId {
         let [high, low] = [self.owner.as_bytes()[0], self.owner.as_bytes()[1]];
         let owner = u128::from(high) << 8 | u128::from(low);
@@ -87,6 +87,11 @@ impl Process {
     pub fn job(&self, number: u16) -> Option<&Job> {
         self.jobs.iter().find(|job| job.id.number == number)
     }
+}
+
+/// The life of a process that a start is of.
+pub(super) fn life_of(start: StartId) -> u16 {
+    u16::from_be_bytes([start.as_bytes()[14], start.as_bytes()[15]])
 }
 
 impl World {
@@ -112,10 +117,7 @@ impl World {
         let Process { role, life, begun, .. } = *process;
         *process = Process { life: life + 1, begun, ..Process::new(owner, role) };
         seen.push(Seen::OwnerDied { owner, incarnation });
-        // Nobody waits for what it had begun; the store goes on with it.
-        for it in &mut self.store.moves {
-            it.answered |= it.job.process == index && !it.exposed;
-        }
+        // Nobody waits for what it had begun; the store goes on with its moves.
         self.store.checks.retain(|check| check.job.process != index);
     }
 
@@ -205,7 +207,7 @@ impl World {
                 process.after = current;
             }
             // This life was registered and barred before it heard of it: it begins anew.
-            Err(Rejection::Fenced) => process.life += 1,
+            Err(Rejection::Fenced) if process.incarnation.is_none() => process.life += 1,
             Err(Rejection::LimitExceeded { .. }) => process.refused = true,
             Ok(_) | Err(_) => {}
         }

@@ -31,7 +31,7 @@ pub struct Setup {
     pub turns: u8,
     /// How many transfers a worker runs at once, 1 to 3.
     pub transfers: u8,
-    /// How many times anybody may begin a transfer; what began before is not bounded by it.
+    /// How many times anybody may begin a transfer.
     pub starts: u32,
     /// How many commands a process sends beyond its window, against the rule.
     pub overrun: u32,
@@ -207,7 +207,7 @@ fn manifest(endpoint: u8, layout: &Layout) -> Manifest {
 mod tests {
     use super::*;
 
-    /// Both geometries of a position have its endpoint; no two positions have the same.
+    /// All geometries of a position have its endpoint; no two positions have the same.
     #[test]
     fn positions_differ_and_their_geometries_do_not() {
         for shards in [1, 2] {

@@ -3,7 +3,7 @@
 use pinfold_core::id::{Generation, ObjectId};
 use pinfold_core::outcome::Evidence;
 
-use super::say::EVIDENCE;
+use super::say::{EVIDENCE, say};
 use crate::script::{Fault, Line, Names};
 use crate::seen::MoveId;
 use crate::world::Kind;
@@ -22,8 +22,27 @@ const VERB: &str = "what does it do? write register, die, save, load, or a comma
 /// The choice that a line of a World's script names.
 ///
 /// # Errors
-/// The line says what was expected instead.
+/// The line says what was expected instead; also where it says more than its choice does, or names
+/// what a World of this size has not.
 pub fn read(setup: &Setup, line: &Line) -> Result<Choice, Fault> {
+    let choice = read_choice(setup, line)?;
+    let said = say(setup, choice);
+    let whole = Line::read(line.number, &said)?;
+    let usual = [("geometry", "0"), ("compares", "yes"), ("compares", "no")];
+    let is_known = |option: &(String, String)| {
+        let (key, value) = (option.0.as_str(), option.1.as_str());
+        let is_usual = usual.contains(&(key, value)) && whole.option(key).is_none();
+        key == "see" || whole.option(key) == Some(value) || is_usual
+    };
+    let says_more = whole.words != line.words || !line.options.iter().all(is_known);
+    if says_more || !line.binds.is_empty() || !line.children.is_empty() {
+        let what = format!("this says more than its choice does, which is written: {said}");
+        return Err(line.fault(what));
+    }
+    Ok(choice)
+}
+
+fn read_choice(setup: &Setup, line: &Line) -> Result<Choice, Fault> {
     let reader = Reader { setup, line };
     let first = line.word(0)?;
     if let Some(choice) = reader.alone(first)? {
@@ -90,7 +109,7 @@ impl Reader<'_> {
         Ok(
             match self.word(
                 1,
-                "what becomes of the transfer? write give-up, proceed, cancel or publish",
+                "what becomes of the transfer? write give-up, concur, proceed, cancel or publish",
             )? {
                 "publish" => Choice::Publish(job, self.publishes(2)?),
                 other => {
@@ -99,7 +118,7 @@ impl Reader<'_> {
                         return Ok(Choice::Host(job, call));
                     }
                     let what = format!(
-                        "no such verb of a transfer: {other}: write give-up, proceed, \
+                        "no such verb of a transfer: {other}: write give-up, concur, proceed, \
                                     cancel or publish"
                     );
                     return Err(self.line.fault(what));
@@ -352,15 +371,16 @@ impl Reader<'_> {
 
     fn end_of_get(&self) -> Result<GetEnd, Fault> {
         let retired = !self.is_unretired(3);
-        let end = "how does the get end? write answered or failed [unretired]";
+        let end =
+            "how does the get end? write answered [unretired], unverified, or failed [unretired]";
         match (self.word(2, end)?, retired) {
             ("answered", true) => Ok(GetEnd::Answered),
             ("answered", false) => Ok(GetEnd::AnsweredUnretired),
             ("unverified", true) => Ok(GetEnd::Unverified),
             ("failed", retired) => Ok(GetEnd::Failed { retired }),
-            (other, _) => {
-                Err(self.line.fault(format!("{other}: write answered or failed [unretired]")))
-            }
+            (other, _) => Err(self.line.fault(format!(
+                "{other}: write answered [unretired], unverified, or failed [unretired]"
+            ))),
         }
     }
 

@@ -71,7 +71,7 @@ impl Verdict {
     }
 }
 
-/// In how many seeds every judge looks; further ones only while none has named the bug's promise.
+/// In how many seeds every judge looks; further ones only where none of them named the promise.
 const EVERY_JUDGE: u64 = 200;
 
 /// Looks for one bug, by each judge alone, in up to so many seeds.

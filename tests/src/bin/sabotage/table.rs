@@ -18,8 +18,9 @@ const USAGE: u8 = 2;
 /// Arms each deliberate bug of pinfold-core, and asks every judge of the simulator whether it sees
 /// it.
 ///
-/// Exit codes: 0 every bug was caught, by the promise that it names, and by the script in
-/// tests/testdata/reports that names it; 2 bad usage; 6 one survived.
+/// Exit codes: 0 every bug was caught by the promise that it names, and (without --only) by each
+/// script in tests/testdata/reports that names it; 2 bad usage, or a build without bugs; 6 a bug
+/// survived, or such a script went right.
 #[derive(Debug, Parser)]
 #[command(
     name = "cargo sabotage",

@@ -11,9 +11,9 @@ use crate::log::judged;
 use crate::scribe::{Scribe, objects};
 use crate::story::{Story, story};
 
-/// The story with other outcomes in every line of the store, judged with its moves promised and
-/// not: the rule and the line that it is found at, both times the same.
-fn found(kind: &str, outcome: &str) -> (String, u64) {
+/// What is found in the story with other outcomes in every line of the store, with its moves
+/// promised and not.
+fn found(kind: &str, outcome: &str) -> [(String, u64); 2] {
     let mut story = story();
     story.log.change(|event| {
         if let Some(store) = event.get_mut(kind) {
@@ -22,30 +22,36 @@ fn found(kind: &str, outcome: &str) -> (String, u64) {
     });
     let promised = story.log.lie();
     story.log.promise_no_moves();
-    assert_eq!(story.log.lie(), promised);
-    promised
+    [promised, story.log.lie()]
 }
 
 #[test]
 fn a_delete_that_was_not_done_is_not_reported_as_gone() {
-    let reported = story().delete + 1;
+    let reported = ("I17".to_string(), story().delete + 1);
     for outcome in ["refused", "unknown"] {
-        assert_eq!(found("delete", outcome), ("I17".to_string(), reported));
+        assert_eq!(found("delete", outcome), [reported.clone(), reported.clone()]);
     }
 }
 
+/// Where the moves are promised, the manifest that goes before its object is stored is seen first.
 #[test]
 fn a_put_that_failed_is_not_settled_as_saved() {
     let first = story();
-    let settled = (1..).find(|n| is_settle(&first, *n)).unwrap();
+    let is_manifest = |event: &Value| {
+        event["began"]["key"].as_str().is_some_and(|key| key.ends_with("/00000000"))
+    };
+    let is_settle = |event: &Value| event["command"]["command"].get("settle").is_some();
+    let manifest = ("I4".to_string(), line(&first, is_manifest));
+    let settled = ("I4".to_string(), line(&first, is_settle));
     for outcome in ["failed", "unknown"] {
-        assert_eq!(found("put", outcome), ("I4".to_string(), settled));
+        assert_eq!(found("put", outcome), [manifest.clone(), settled.clone()]);
     }
 }
 
-fn is_settle(story: &Story, n: u64) -> bool {
+/// The first line with such an event.
+fn line(story: &Story, is: impl Fn(&Value) -> bool) -> u64 {
     let mut log = story.log.clone();
-    log.event(n)["command"]["command"].get("settle").is_some()
+    (1..).find(|n| is(log.event(*n))).unwrap()
 }
 
 /// One put of several is enough; and one whose end stands behind the settle was not stored yet.

@@ -1,5 +1,6 @@
-//! A folder for one test, and the program run in it.
+//! A folder in which the program runs, and what can be seen of it from outside.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
@@ -7,7 +8,7 @@ use std::process::Command;
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// A folder of its own, removed in the end.
+/// A folder of its own, removed in the end. The program's temporary folders go into `tmp` there.
 pub(crate) struct Scene {
     dir: TempDir,
 }
@@ -22,7 +23,17 @@ pub(crate) struct Ended {
 
 impl Scene {
     pub(crate) fn new() -> Self {
-        Self { dir: tempfile::tempdir().unwrap() }
+        Self::in_folder(tempfile::tempdir().unwrap())
+    }
+
+    /// A scene in memory where the machine has that: a journal of many syncs is slow on a disk.
+    pub(crate) fn in_memory() -> Self {
+        Self::in_folder(tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap())
+    }
+
+    fn in_folder(dir: TempDir) -> Self {
+        fs::create_dir(dir.path().join("tmp")).unwrap();
+        Self { dir }
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -33,9 +44,32 @@ impl Scene {
         fs::write(self.path(name), text).unwrap();
     }
 
+    /// Every file below a folder with its bytes, and every folder with none.
+    pub(crate) fn tree(&self, name: &str) -> BTreeMap<PathBuf, Vec<u8>> {
+        let mut found = BTreeMap::new();
+        let mut folders = vec![self.path(name)];
+        while let Some(folder) = folders.pop() {
+            for entry in fs::read_dir(&folder).unwrap() {
+                let path = entry.unwrap().path();
+                let bytes = if path.is_dir() { Vec::new() } else { fs::read(&path).unwrap() };
+                if path.is_dir() {
+                    folders.push(path.clone());
+                }
+                found.insert(path, bytes);
+            }
+        }
+        found
+    }
+
+    /// Every file below a folder.
+    pub(crate) fn files(&self, name: &str) -> Vec<PathBuf> {
+        self.tree(name).into_keys().filter(|path| path.is_file()).collect()
+    }
+
     pub(crate) fn command(&self, words: &str) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_pinfold"));
-        command.args(words.split_whitespace()).current_dir(self.dir.path());
+        command.args(words.split_whitespace());
+        command.current_dir(self.dir.path()).env("TMPDIR", self.path("tmp"));
         command
     }
 
@@ -72,10 +106,5 @@ impl Scene {
         for expected in expected {
             assert!(ended.err.contains(expected), "{words}: no {expected:?} in {}", ended.err);
         }
-    }
-
-    /// The files that were left.
-    pub(crate) fn files(&self) -> usize {
-        fs::read_dir(self.dir.path()).unwrap().count()
     }
 }

@@ -6,12 +6,12 @@ use std::fs;
 use pinfold_core::id::{ConversationId, Generation, Key, OwnerId};
 use serde_json::{Value, json};
 
-use crate::job::KnownJob;
+use super::job::KnownJob;
 use crate::scene::Scene;
 
 #[test]
 fn the_totals_are_what_was_done() {
-    let scene = Scene::new();
+    let scene = Scene::in_memory();
     let job = KnownJob::new(&scene.path("job"));
     let all = scene.json("inspect job");
     let totals = json!({
@@ -62,7 +62,7 @@ fn the_totals_are_what_was_done() {
 
 #[test]
 fn every_list_has_what_is_held() {
-    let scene = Scene::new();
+    let scene = Scene::in_memory();
     let job = KnownJob::new(&scene.path("job"));
     let all = scene.json("inspect job");
     let conversation = |name: &str, turns: u64, bytes: u64, expired: u64, forgotten: bool| {
@@ -132,7 +132,7 @@ fn every_list_has_what_is_held() {
 /// The tables have the same figures; long lists are cut and say so.
 #[test]
 fn the_tables_show_the_largest_first() {
-    let scene = Scene::new();
+    let scene = Scene::in_memory();
     let job = KnownJob::new(&scene.path("job"));
     let out = scene.prints("inspect job");
     let figure = |name: &str| {
@@ -182,7 +182,7 @@ fn the_tables_show_the_largest_first() {
 /// What the records count is what lies in the store, checkpoint by checkpoint.
 #[test]
 fn the_bytes_are_those_in_the_store() {
-    let scene = Scene::new();
+    let scene = Scene::in_memory();
     let words = "replay --data job --workers 2 --bytes-per-checkpoint 256 --turns 2 --json";
     let report: Value = serde_json::from_str(&scene.prints(words)).unwrap();
     let all = scene.json("inspect job");
@@ -191,7 +191,7 @@ fn the_bytes_are_those_in_the_store() {
 
     let root = scene.path("job/objects");
     let mut stored: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
-    for path in scene.tree().into_keys().filter(|path| path.is_file()) {
+    for path in scene.files("job") {
         let Ok(name) = path.strip_prefix(&root) else { continue };
         let Ok(key) = name.to_str().unwrap().parse::<Key>() else { continue };
         assert_eq!(all["epoch"], key.epoch.to_string());

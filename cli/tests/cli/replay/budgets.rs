@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-use crate::scene::{FIVE, Rows, Scene, assert_figures, figure};
+use super::traces::{FIVE, Rows, assert_figures, figure};
+use crate::scene::Scene;
 
 /// A chain of four turns, and a turn of somebody else.
 const CHAIN: Rows<'static> = &[

@@ -5,7 +5,8 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::scene::{FIVE, Scene};
+use super::traces::FIVE;
+use crate::scene::Scene;
 
 /// The names in a folder.
 fn names(folder: &Path) -> Vec<String> {

@@ -5,7 +5,7 @@ use std::process::Stdio;
 
 use serde_json::{Value, json};
 
-use crate::job::{KnownJob, create};
+use super::job::{KnownJob, create};
 use crate::scene::Scene;
 
 const VERBS: [&str; 4] = ["inspect job", "why job 1", "journal verify job", "journal dump job"];
@@ -13,13 +13,13 @@ const VERBS: [&str; 4] = ["inspect job", "why job 1", "journal verify job", "jou
 /// Not a byte, name or time in the folder changes.
 #[test]
 fn nothing_is_changed() {
-    let scene = Scene::new();
+    let scene = Scene::in_memory();
     KnownJob::new(&scene.path("job")).node.stop().unwrap();
-    let before = scene.tree();
+    let before = scene.job();
     for verb in VERBS {
         for json in ["", " --json"] {
             scene.prints(&format!("{verb}{json}"));
-            assert_eq!(scene.tree(), before, "{verb}");
+            assert_eq!(scene.job(), before, "{verb}");
         }
     }
 }
@@ -30,9 +30,9 @@ fn nothing_is_changed() {
 fn a_read_only_folder_is_read() {
     use std::os::unix::fs::PermissionsExt;
 
-    let scene = Scene::new();
+    let scene = Scene::in_memory();
     KnownJob::new(&scene.path("job")).node.stop().unwrap();
-    let before = scene.tree();
+    let before = scene.job();
     let set = |[folder, file]: [u32; 2]| {
         for path in before.keys() {
             let mode = if path.is_dir() { folder } else { file };
@@ -43,14 +43,14 @@ fn a_read_only_folder_is_read() {
     for verb in VERBS {
         scene.prints(verb);
     }
-    assert_eq!(scene.tree(), before);
+    assert_eq!(scene.job(), before);
     set([0o755, 0o644]);
 }
 
 /// Verbs that only read never advise to create what is not there.
 #[test]
 fn a_folder_without_a_journal_is_bad_input() {
-    let scene = Scene::new();
+    let scene = Scene::in_memory();
     let refused = |dir: &str, expected: &str| {
         for verb in VERBS {
             let verb = verb.replace(" job", &format!(" {dir}"));
@@ -72,7 +72,7 @@ fn a_folder_without_a_journal_is_bad_input() {
 /// What cannot be read is neither damaged nor whole.
 #[test]
 fn what_cannot_be_read_is_incomplete() {
-    let scene = Scene::new();
+    let scene = Scene::in_memory();
     let (node, _effects) = create(&scene.path("job"), Default::default());
     node.stop().unwrap();
     let path = scene.segments().remove(0);
@@ -86,7 +86,7 @@ fn what_cannot_be_read_is_incomplete() {
 /// A file of a newer version is neither damaged nor read.
 #[test]
 fn newer_files_need_a_newer_program() {
-    let scene = Scene::new();
+    let scene = Scene::in_memory();
     let (node, _effects) = create(&scene.path("job"), Default::default());
     node.stop().unwrap();
     let path = scene.segments().remove(0);
@@ -105,7 +105,7 @@ fn newer_files_need_a_newer_program() {
 /// A program is told in JSON that there is nothing to judge, with the exit code of the words.
 #[test]
 fn programs_are_told_why_nothing_was_judged() {
-    let scene = Scene::new();
+    let scene = Scene::in_memory();
     let told = |code: i32| {
         let ended = scene.run("journal verify job --json");
         assert_eq!((ended.code, ended.out.matches('\n').count()), (Some(code), 1), "{ended:?}");
@@ -131,7 +131,7 @@ fn programs_are_told_why_nothing_was_judged() {
 
 #[test]
 fn bad_usage_is_refused() {
-    let scene = Scene::new();
+    let scene = Scene::in_memory();
     for (words, expected) in [
         ("inspect", "<DIR>"),
         (
@@ -159,7 +159,7 @@ fn bad_usage_is_refused() {
 
 #[test]
 fn help_explains_by_examples() {
-    let scene = Scene::new();
+    let scene = Scene::in_memory();
     for (words, expected) in [
         ("inspect", "pinfold inspect ./job --top 100"),
         ("why", "pinfold why ./job 7"),
@@ -187,7 +187,7 @@ fn help_explains_by_examples() {
 /// Whoever closes the pipe has read enough.
 #[test]
 fn a_closed_pipe_is_no_error() {
-    let scene = Scene::new();
+    let scene = Scene::in_memory();
     let _job = KnownJob::new(&scene.path("job"));
     for verb in VERBS {
         for json in ["", " --json"] {
@@ -205,7 +205,7 @@ fn a_closed_pipe_is_no_error() {
 #[cfg(target_os = "linux")]
 #[test]
 fn a_full_disk_under_the_output_is_said() {
-    let scene = Scene::new();
+    let scene = Scene::in_memory();
     let _job = KnownJob::new(&scene.path("job"));
     for verb in VERBS {
         let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();

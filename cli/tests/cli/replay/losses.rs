@@ -4,7 +4,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::scene::{Rows, Scene, assert_figures, figure};
+use super::traces::{Rows, assert_figures, figure};
+use crate::scene::Scene;
 
 /// One conversation of two turns.
 const TWO: Rows<'static> = &[(1024, &[1, 2]), (1536, &[1, 2, 4])];

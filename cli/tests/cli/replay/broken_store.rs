@@ -6,7 +6,8 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::scene::{Ended, FIVE, Scene, assert_figures};
+use super::traces::{FIVE, assert_figures};
+use crate::scene::{Ended, Scene};
 
 /// Runs `pinfold` where no file can be made larger than 2 MiB: room for the journal's first
 /// segment, and none for a state of 4 MiB.

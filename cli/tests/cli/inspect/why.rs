@@ -5,7 +5,7 @@ use pinfold_core::id::{ConversationId, EndpointId, TurnId};
 use pinfold_core::outcome::Evidence;
 use serde_json::{Value, json};
 
-use crate::job::KnownJob;
+use super::job::KnownJob;
 use crate::scene::Scene;
 
 fn names(why: &Value) -> Vec<&str> {
@@ -14,7 +14,7 @@ fn names(why: &Value) -> Vec<&str> {
 
 #[test]
 fn every_blocker_is_told_in_order() {
-    let scene = Scene::new();
+    let scene = Scene::in_memory();
     let job = KnownJob::new(&scene.path("job"));
     let why = scene.json("why job 4");
     assert_eq!(names(&why), ["retained", "pinned", "in flight", "lost"]);
@@ -54,7 +54,7 @@ fn every_blocker_is_told_in_order() {
 
 #[test]
 fn a_person_reads_it() {
-    let scene = Scene::new();
+    let scene = Scene::in_memory();
     let _job = KnownJob::new(&scene.path("job"));
     let out = scene.prints("why job 6");
     let endpoint = EndpointId::of_name("6");
@@ -78,7 +78,7 @@ Checkpoint 6: collecting, 2.9 KiB, endpoint {endpoint}
 /// Never minted, collected, and no number at all are three answers.
 #[test]
 fn what_is_not_there_has_three_answers() {
-    let scene = Scene::new();
+    let scene = Scene::in_memory();
     let _job = KnownJob::new(&scene.path("job"));
     let out = scene.prints("why job 1");
     assert_eq!(
@@ -99,7 +99,7 @@ fn what_is_not_there_has_three_answers() {
 /// What was said to lift a blocker does so.
 #[test]
 fn what_lifts_a_blocker_is_true() {
-    let scene = Scene::new();
+    let scene = Scene::in_memory();
     let job = KnownJob::new(&scene.path("job"));
     let (pin, shard) = (job.doubted, None);
     let evidence = Evidence::QuiescedFailure;

@@ -8,7 +8,7 @@ use pinfold_core::catalog::Role;
 use pinfold_host::journal::JournalOptions;
 use serde_json::Value;
 
-use crate::job::{Owner, create, turn};
+use super::job::{Owner, create, turn};
 use crate::scene::Scene;
 
 /// Segments roll and snapshots replace them all the time, so files come and go under the reader.
@@ -18,7 +18,7 @@ const BUSY: JournalOptions =
 /// Each checkpoint is published before the next one is prepared: one may be unreferenced, no more.
 #[test]
 fn a_writing_node_is_read() {
-    let scene = Scene::new();
+    let scene = Scene::in_memory();
     let (node, _effects) = create(&scene.path("job"), BUSY);
     let owner = Owner::register(&node, "w1", Role::Worker);
     let stop = AtomicBool::new(false);
@@ -68,7 +68,7 @@ fn a_writing_node_is_read() {
 /// A replay in another process is looked at while it serves, and is none the worse for it.
 #[test]
 fn a_replay_in_another_process_is_read() {
-    let scene = Scene::new();
+    let scene = Scene::in_memory();
     let words = "replay --data job --workers 2 --bytes-per-checkpoint 128 --json";
     let mut command = scene.command(words);
     let mut child = command.stdout(std::process::Stdio::piped()).spawn().unwrap();

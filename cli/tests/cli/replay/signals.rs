@@ -7,7 +7,8 @@ use std::process::{Child, Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::scene::{Scene, mooncake};
+use super::traces::mooncake;
+use crate::scene::Scene;
 
 const PATIENCE: Duration = Duration::from_secs(30);
 

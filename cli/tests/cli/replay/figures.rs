@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::scene::{FIVE, Scene, assert_figures, figure};
+use super::traces::{FIVE, assert_figures, figure};
+use crate::scene::Scene;
 
 /// The first turn finds nothing. The second restores the first's two blocks, and its publication
 /// expires the first, which goes. The same prompt again restores all of its three blocks, and

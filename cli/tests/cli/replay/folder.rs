@@ -2,7 +2,8 @@
 
 use std::fs;
 
-use crate::scene::{FIVE, Scene, assert_figures};
+use super::traces::{FIVE, assert_figures};
+use crate::scene::Scene;
 
 const JOURNAL: &str = "job/journal/00000000000000000000.log";
 
@@ -79,7 +80,7 @@ fn a_job_goes_on() {
 fn a_job_goes_on_with_another_trace() {
     let scene = Scene::with(&[(1024, &[1, 2])]);
     scene.replay("--data job");
-    scene.write("trace.jsonl", &crate::scene::mooncake(&[(1536, &[1, 2, 3])]));
+    scene.write("trace.jsonl", &super::traces::mooncake(&[(1536, &[1, 2, 3])]));
     let report = scene.replay("--data job --resume");
     assert_figures(&report, &[("restores", 1), ("tokens_saved", 1024), ("checkpoints_written", 1)]);
     assert_eq!(report["another_trace"], true);
@@ -101,7 +102,7 @@ fn settings_without_a_trace_are_taken_as_they_are() {
     let written = fs::read_to_string(scene.path("job/replay.json")).unwrap();
     let tag = written.split('"').rev().nth(1).unwrap();
     assert!(tag.len() == 16 && u64::from_str_radix(tag, 16).is_ok(), "{written}");
-    scene.write("trace.jsonl", &crate::scene::mooncake(&[(1536, &[1, 2, 3])]));
+    scene.write("trace.jsonl", &super::traces::mooncake(&[(1536, &[1, 2, 3])]));
     scene.write("job/replay.json", "{\"bytes_per_checkpoint\":256}");
     assert_eq!(scene.replay("--data job --resume")["another_trace"], false);
     for trace in ["7", "\"none\"", "[]"] {
@@ -118,7 +119,7 @@ fn settings_without_a_trace_are_taken_as_they_are() {
 fn a_foreign_trace_breaks_nothing() {
     let scene = Scene::with(&[(1024, &[1, 2])]);
     scene.replay("--data job");
-    scene.write("trace.jsonl", &crate::scene::mooncake(&[(1024, &[3, 2])]));
+    scene.write("trace.jsonl", &super::traces::mooncake(&[(1024, &[3, 2])]));
     let report = scene.replay("--data job --resume");
     assert_figures(&report, &[("restores", 0), ("restore_failures", 1), ("unsaved", 1)]);
     assert_figures(&report, &[("unsaved_mismatches", 1), ("store_failures", 0)]);
@@ -302,7 +303,7 @@ fn a_folder_in_use_is_refused() {
 #[test]
 fn a_killed_program_goes_on() {
     let scene = Scene::in_memory();
-    scene.write("trace.jsonl", &crate::scene::mooncake(FIVE));
+    scene.write("trace.jsonl", &super::traces::mooncake(FIVE));
     for (number, bytes) in [5_000, 40_000].into_iter().enumerate() {
         let words = "replay --workers 4 --seed 3 --bytes-per-checkpoint 256 --data";
         let mut running = scene.start(&format!("{words} job-{number}"));

@@ -4,7 +4,8 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::scene::{FIVE, Scene};
+use super::traces::FIVE;
+use crate::scene::Scene;
 
 /// A replay with a log in `job.log`.
 fn logged(words: &str) -> Scene {

@@ -3,7 +3,8 @@
 use std::fs;
 use std::path::Path;
 
-use crate::scene::{Scene, assert_figures};
+use super::traces::assert_figures;
+use crate::scene::Scene;
 
 /// A session's second prompt shares nothing with its first, and is still a turn of it; a prompt
 /// that two sessions share is a turn of each. The sessions are interleaved by delays alone.
@@ -75,7 +76,7 @@ fn chats_are_conversations_of_blocks_of_16_tokens() {
 #[test]
 fn a_row_of_another_format_is_refused_before_anything_is_written() {
     let scene = Scene::new();
-    let mooncake = crate::scene::mooncake(&[(600, &[50, 51])]);
+    let mooncake = super::traces::mooncake(&[(600, &[50, 51])]);
     let named = [
         (SESSIONS, "expected a row with session_id, as the first one is, found"),
         (CHATS, "expected a row with chat_id, as the first one is, found"),

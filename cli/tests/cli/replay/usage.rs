@@ -4,7 +4,8 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::scene::{FIVE, Scene, mooncake};
+use super::traces::{FIVE, mooncake};
+use crate::scene::Scene;
 
 /// One line with one object on standard output, nothing on standard error.
 #[test]
@@ -245,7 +246,7 @@ fn a_prompt_beyond_all_bounds_is_named() {
         r#"{{"timestamp": 9, "input_length": 512000000, "output_length": 1, "hash_ids": [{}]}}"#,
         blocks.join(",")
     );
-    let trace = format!("{}{row}\n", crate::scene::mooncake(FIVE));
+    let trace = format!("{}{row}\n", super::traces::mooncake(FIVE));
     scene.write("trace.jsonl", &trace);
     let requests = trace.lines().count();
     let expected = [&format!("request {requests} of the trace")[..], "too large"];

@@ -7,8 +7,9 @@ use pinfold_core::journal::record::Header;
 use pinfold_host::journal::JournalOptions;
 use serde_json::{Value, json};
 
-use crate::job::{KnownJob, Owner, create, turn};
-use crate::scene::{Scene, flip, used};
+use super::files::{flip, used};
+use super::job::{KnownJob, Owner, create, turn};
+use crate::scene::Scene;
 
 /// Many small segments, and no snapshot.
 const SEGMENTS: JournalOptions =
@@ -32,7 +33,7 @@ fn last(scene: &Scene) -> u64 {
 
 #[test]
 fn a_whole_journal_is_whole() {
-    let scene = Scene::new();
+    let scene = Scene::in_memory();
     closed(&scene, 20, SEGMENTS);
     let found = scene.json("journal verify job");
     assert_eq!((&found["verdict"], &found["damage"]), (&json!("whole"), &json!([])));
@@ -65,12 +66,12 @@ fn a_whole_journal_is_whole() {
 /// A torn end is exit code 0 and says what would be cut; nothing is.
 #[test]
 fn a_torn_end_is_told_and_left() {
-    let scene = Scene::new();
+    let scene = Scene::in_memory();
     closed(&scene, 3, JournalOptions::default());
     let path = scene.segments().remove(0);
     let length = used(&path) as u64 - 2;
     OpenOptions::new().write(true).open(&path).unwrap().set_len(length).unwrap();
-    let before = scene.tree();
+    let before = scene.job();
     let found = scene.json("journal verify job");
     assert_eq!(found["verdict"], "torn");
     let torn = |name: &str| found["torn"][name].as_u64().unwrap();
@@ -84,13 +85,13 @@ fn a_torn_end_is_told_and_left() {
     let inspected = scene.json("inspect job");
     assert_eq!(inspected["journal"]["torn"], found["torn"]);
     assert!(scene.prints("inspect job").contains("torn, or being written"));
-    assert_eq!(scene.tree(), before);
+    assert_eq!(scene.job(), before);
 }
 
 /// Damage is exit code 1, with file and byte; the other verbs refuse by the same words.
 #[test]
 fn damage_has_a_place() {
-    let scene = Scene::new();
+    let scene = Scene::in_memory();
     closed(&scene, 20, SEGMENTS);
     let path = scene.segments().remove(2);
     flip(&path, Header::BYTES + 40);
@@ -127,7 +128,7 @@ fn damage_has_a_place() {
 /// A small job has one segment: of that, too, what is in front of the damage is shown.
 #[test]
 fn one_damaged_segment_is_shown_up_to_the_damage() {
-    let scene = Scene::new();
+    let scene = Scene::in_memory();
     closed(&scene, 4, JournalOptions::default());
     let all = scene.prints("journal dump job");
     let path = scene.segments().remove(0);
@@ -148,7 +149,7 @@ fn one_damaged_segment_is_shown_up_to_the_damage() {
 
 #[test]
 fn every_record_is_one_line_of_words() {
-    let scene = Scene::new();
+    let scene = Scene::in_memory();
     let job = KnownJob::new(&scene.path("job"));
     let out = scene.prints("journal dump job");
     let lines: Vec<&str> = out.lines().collect();
@@ -184,7 +185,7 @@ fn every_record_is_one_line_of_words() {
 
 #[test]
 fn records_are_chosen_by_number() {
-    let scene = Scene::new();
+    let scene = Scene::in_memory();
     let _job = KnownJob::new(&scene.path("job"));
     let all = scene.prints("journal dump job");
     let last = last(&scene);
@@ -206,7 +207,7 @@ fn records_are_chosen_by_number() {
 
 #[test]
 fn programs_get_one_object_a_line() {
-    let scene = Scene::new();
+    let scene = Scene::in_memory();
     let job = KnownJob::new(&scene.path("job"));
     let out = scene.prints("journal dump job --json");
     let rows: Vec<Value> = out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -232,7 +233,7 @@ fn programs_get_one_object_a_line() {
 /// Records that a snapshot stands for are said to be in it.
 #[test]
 fn replaced_records_are_said_to_be_gone() {
-    let scene = Scene::new();
+    let scene = Scene::in_memory();
     let options = JournalOptions { snapshot_bytes: 2048, ..SEGMENTS };
     let (node, _effects) = create(&scene.path("job"), options);
     let owner = Owner::register(&node, "w1", Role::Worker);

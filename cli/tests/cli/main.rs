@@ -1,0 +1,8 @@
+//! The program as a person or a script meets it: what it prints, what it keeps, what it refuses,
+//! and how it ends.
+#![allow(clippy::unwrap_used, reason = "a test's own steps")]
+
+mod inspect;
+mod replay;
+mod scene;
+mod sim;

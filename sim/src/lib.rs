@@ -5,6 +5,7 @@
 //! replays them. Judges look on: the oracle from outside, the naive spec in lock-step.
 #![forbid(unsafe_code)]
 
+pub mod blame;
 pub mod caught;
 pub mod coverage;
 pub mod digest;
@@ -12,6 +13,7 @@ pub mod draws;
 pub mod judges;
 pub mod oracle;
 pub mod page;
+pub mod protocol;
 pub mod recovery;
 pub mod run;
 pub mod schedule;

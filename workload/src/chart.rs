@@ -12,6 +12,7 @@ use std::fmt::Write;
 
 use axis::Scale;
 pub(crate) use axis::Unit;
+use pinfold_sim::page::escape;
 
 /// Width of every drawing, in its own units; the page scales it.
 const WIDTH: f64 = 760.0;
@@ -114,24 +115,6 @@ pub(crate) struct Bars {
     pub(crate) shares: Vec<String>,
     /// At most 24, so that the numbers above them do not touch.
     pub(crate) kinds: Vec<Kind>,
-}
-
-/// Text that may stand between tags and in quoted attributes.
-#[must_use]
-pub(crate) fn escape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&#39;"),
-            c if c.is_control() && c != '\n' => out.push('\u{fffd}'),
-            c => out.push(c),
-        }
-    }
-    out
 }
 
 impl Plot {

@@ -5,7 +5,9 @@
 
 use std::fmt::Write;
 
-use crate::chart::{Axis, Bars, Caption, Kind, Plot, Series, Shape, Unit, escape};
+use pinfold_sim::page::escape;
+
+use crate::chart::{Axis, Bars, Caption, Kind, Plot, Series, Shape, Unit};
 use crate::report::{DEEPEST, Depth, Point, Report};
 use crate::summary::{Section, summary};
 use crate::unit::{bytes, millis, percent, seconds};

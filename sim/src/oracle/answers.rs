@@ -3,7 +3,7 @@
 //! An answer says that something was decided, so its record must be on the disk; and whoever asks
 //! again is told the same. It takes the record's word for what was decided.
 
-use pinfold_core::catalog::{Command, Register};
+use pinfold_core::catalog::Register;
 use pinfold_core::engine::{Input, Reply, Ticket};
 use pinfold_core::id::{Incarnation, OpId, OwnerId};
 use pinfold_core::invariant::Invariant;
@@ -11,6 +11,7 @@ use pinfold_core::outcome::{Evidence, Outcome, Rejection};
 
 use super::desk::{Answer, Asked, Piece, What};
 use super::{Judged, Oracle, broken, demand};
+use crate::protocol::{leaves_no_record, lifts};
 use crate::store::StoreKey;
 
 impl Oracle {
@@ -121,9 +122,10 @@ impl Oracle {
         }
         let forgotten = self.desk.is_forgotten(op, &self.facts);
         let current = self.facts.owners.get(&op.owner).map(|owner| owner.current);
+        let recorded = !answer.as_ref().is_err_and(leaves_no_record);
         if let Some(receipt) = self.desk.receipts.get_mut(&op) {
             let same = receipt.content.as_ref().is_none_or(|content| *content == piece.command);
-            if !leaves_no_record(answer) || same && *answer == receipt.answer {
+            if recorded || same && *answer == receipt.answer {
                 demand(same, Invariant::I14, || {
                     format!("{op} was used for other content, and answered {answer:?}")
                 })?;
@@ -139,7 +141,7 @@ impl Oracle {
             demand(!conflict || receipt.content.is_none() || !same, Invariant::I14, || {
                 format!("{op} was repeated as it was, and told of a conflict")
             })?;
-        } else if !leaves_no_record(answer) {
+        } else if recorded {
             let promise = if forgotten { Invariant::I14 } else { Invariant::I10 };
             let what = format!("{op} was answered {answer:?}, and no such record is durable");
             return broken(promise, what);
@@ -168,22 +170,6 @@ fn is_barred(reply: &Reply) -> bool {
         Reply::WrongEpoch | Reply::Poisoned => true,
         Reply::Job(_) | Reply::Gauges(_) | Reply::Blockers(_) | Reply::Audit(_) => false,
     }
-}
-
-/// Whether an answer is one that is given before a receipt is looked for or made.
-fn leaves_no_record(answer: &Answer) -> bool {
-    let Err(rejection) = answer else { return false };
-    matches!(
-        rejection,
-        Rejection::Malformed(_)
-            | Rejection::WrongEpoch
-            | Rejection::UnknownOwner
-            | Rejection::StaleIncarnation { .. }
-            | Rejection::Fenced
-            | Rejection::UnknownIncarnation
-            | Rejection::OpConflict
-            | Rejection::ReceiptForgotten
-    )
 }
 
 /// Gauges count what was live in one of the durable situations since they were asked for.
@@ -243,25 +229,5 @@ fn told(outcome: &Outcome) -> Outcome {
         | Outcome::Forgotten
         | Outcome::Dropped
         | Outcome::Retired => *outcome,
-    }
-}
-
-/// Whether a command only ever lifts.
-fn lifts(command: &Command) -> bool {
-    match command {
-        Command::Settle { .. }
-        | Command::Release { .. }
-        | Command::Lost { .. }
-        | Command::Doubt { .. }
-        | Command::Collect { .. }
-        | Command::Deleted { .. }
-        | Command::Configure { .. }
-        | Command::Drop { .. }
-        | Command::Fence { .. }
-        | Command::Retire { .. } => true,
-        Command::Prepare(_)
-        | Command::Publish { .. }
-        | Command::Pin { .. }
-        | Command::Forget { .. } => false,
     }
 }

@@ -47,7 +47,8 @@ fn named(picture: &Picture, found: &Found) -> Found {
 }
 
 /// A text as a page may carry it, between tags and in an attribute.
-pub(super) fn escape(text: &str) -> String {
+#[must_use]
+pub fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

@@ -17,6 +17,8 @@ use std::collections::VecDeque;
 
 use pinfold_core::id::OwnerId;
 
+pub use self::html::escape;
+
 use self::arrow::Arrow;
 use self::lane::{Lane, Sign, State, signs};
 use self::messages::Messages;

@@ -13,7 +13,8 @@ use pinfold_core::engine::{Effect, Input, Reply, Ticket};
 use pinfold_core::invariant::Invariant;
 use pinfold_core::policy::Genesis;
 
-use super::{Expected, Spec, blame, broken};
+use super::{Expected, Spec, broken};
+use crate::blame;
 use crate::seen::Seen;
 use crate::violation::Violation;
 

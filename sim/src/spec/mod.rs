@@ -8,7 +8,6 @@
 //! allowed.
 
 mod apply;
-mod blame;
 mod collect;
 mod follow_up;
 mod form;
@@ -29,6 +28,7 @@ use pinfold_core::id::{Epoch, OpId};
 use pinfold_core::invariant::Invariant;
 use pinfold_core::outcome::{Field, Limit, Malformed, Outcome, Problem, Rejection};
 
+use crate::blame;
 use crate::violation::{Judge, Violation};
 
 /// What a command was answered, or must be.

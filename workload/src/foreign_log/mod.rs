@@ -6,9 +6,9 @@
 //! repairs a log, and takes no time from one. The format is in `docs/log-format.md`, its writer in
 //! [`pinfold_host::log`].
 
-mod blame;
 mod claims;
 mod coordinator;
+mod genesis;
 mod judges;
 mod keys;
 mod read;

@@ -12,6 +12,7 @@ use pinfold_core::id::{ConversationId, ManifestDigest, PinId};
 use pinfold_core::invariant::Invariant;
 use pinfold_core::manifest::ObjectName;
 use pinfold_core::outcome::{Outcome, Rejection, TurnKey};
+use pinfold_sim::protocol::leaves_no_record;
 use pinfold_sim::seen::{MoveId, Seen, Way};
 use pinfold_sim::store::{Content, StoreKey};
 use pinfold_sim::violation::{self, Violation};
@@ -187,7 +188,7 @@ impl Rules {
         answer: &Answer,
         is_first: bool,
     ) -> Result<(), Violation> {
-        if leaves_no_receipt(answer) {
+        if answer.as_ref().is_err_and(leaves_no_record) {
             return Ok(());
         }
         if let Some((decided, receipt)) = self.receipts.get(&op) {
@@ -358,19 +359,4 @@ fn is_obeyed(reply: &Reply) -> bool {
         Reply::Job(_) | Reply::Gauges(_) | Reply::Blockers(_) | Reply::Audit(_) => true,
         Reply::WrongEpoch | Reply::Poisoned => false,
     }
-}
-
-/// Refusals from before the receipt is looked at, or that are given when there is none any more.
-const fn leaves_no_receipt(answer: &Answer) -> bool {
-    matches!(
-        answer,
-        Err(Rejection::Malformed(_)
-            | Rejection::WrongEpoch
-            | Rejection::UnknownOwner
-            | Rejection::OpConflict
-            | Rejection::ReceiptForgotten
-            | Rejection::Fenced
-            | Rejection::StaleIncarnation { .. }
-            | Rejection::UnknownIncarnation)
-    )
 }

@@ -10,13 +10,14 @@ use pinfold_core::id::{Epoch, PinId};
 use pinfold_core::invariant::Invariant;
 use pinfold_core::outcome::LostObject;
 use pinfold_host::log::{Answer, Event, Head, Line, Way};
+use pinfold_sim::blame;
 use pinfold_sim::seen::{MoveId, Seen};
 use pinfold_sim::store::StoreKey;
 use pinfold_sim::violation::Violation;
 
-use super::blame::{blame, blame_job};
 use super::claims::{Claims, Unshown};
 use super::coordinator::{Breach, Coordinator};
+use super::genesis;
 use super::judges::Judges;
 use super::keys::Keys;
 use super::read::LineFault;
@@ -318,10 +319,11 @@ impl Verifier {
             return ruled.and_then(|()| self.show_judges(&seen));
         }
         if let (Reply::Job(found), Reply::Job(expected)) = (reply, &expected.reply) {
-            let (invariant, what) = blame_job(found, expected);
+            let (invariant, what) = genesis::blame(found, expected);
             return breach(invariant, "engine", what, None);
         }
-        let invariant = blame(request, reply, &expected.reply);
+        // What was decided before and differs now, the rules have seen.
+        let invariant = blame::reply(request, &expected.reply, reply, true);
         let expected = serde_json::to_string(&Answer::from(expected.reply)).ok();
         match ruled {
             Err(Stop::Breach { invariant, judge, what, .. }) => {

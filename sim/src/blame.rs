@@ -8,10 +8,13 @@ use pinfold_core::id::CheckpointId;
 use pinfold_core::invariant::Invariant;
 use pinfold_core::outcome::{Outcome, Rejection};
 
-use super::Answer;
+use crate::protocol::{leaves_no_record, lifts};
 
-/// For a reply. Of what was not decided now, only a repetition has an outcome.
-pub(super) fn reply(request: &Request, expected: &Reply, came: &Reply, decided: bool) -> Invariant {
+type Answer = Result<Outcome, Rejection>;
+
+/// For a reply. Of what was not `decided` now, only a repetition has an outcome.
+#[must_use]
+pub fn reply(request: &Request, expected: &Reply, came: &Reply, decided: bool) -> Invariant {
     match (request, expected, came) {
         (Request::Command(_, command), Reply::Command(expected), Reply::Command(came)) => {
             answer(command, expected, came, decided)
@@ -52,7 +55,7 @@ fn answer(command: &Command, expected: &Answer, came: &Answer, decided: bool) ->
 }
 
 /// For an input that had to be decided, and whose record is not the next one.
-pub(super) fn undecided(
+pub(crate) fn undecided(
     request: &Request,
     came: Option<&Reply>,
     next: Option<&Event>,
@@ -74,7 +77,7 @@ pub(super) fn undecided(
         }
     };
     match refused {
-        Some((command, refused)) if needs_no_record(refused) => {
+        Some((command, refused)) if leaves_no_record(refused) => {
             refusal(command, None, Some(refused))
         }
         Some(_) | None if next.is_none() => Invariant::I10,
@@ -82,23 +85,8 @@ pub(super) fn undecided(
     }
 }
 
-/// Refusals in front of a command's ids, which leave no trace.
-fn needs_no_record(refused: &Rejection) -> bool {
-    matches!(
-        refused,
-        Rejection::Malformed(_)
-            | Rejection::WrongEpoch
-            | Rejection::UnknownOwner
-            | Rejection::OpConflict
-            | Rejection::ReceiptForgotten
-            | Rejection::Fenced
-            | Rejection::StaleIncarnation { .. }
-            | Rejection::UnknownIncarnation
-    )
-}
-
 /// For the record of a decided command.
-pub(super) fn change(command: &Command, expected: &Change, came: &Change) -> Invariant {
+pub(crate) fn change(command: &Command, expected: &Change, came: &Change) -> Invariant {
     match (expected, came) {
         (Change::Refused(expected), Change::Refused(came)) => {
             refusal(command, Some(expected), Some(came))
@@ -169,6 +157,11 @@ fn outcome(expected: &Outcome, came: &Outcome) -> Invariant {
             Outcome::Settled { .. } | Outcome::Released | Outcome::Doubted | Outcome::Fenced { .. },
             _,
         ) => Invariant::I8,
+        (Outcome::Collected { objects, .. }, Outcome::Collected { objects: came, .. })
+            if came > objects =>
+        {
+            Invariant::I3
+        }
         (Outcome::Collected { .. } | Outcome::Deleted { .. }, _) => Invariant::L1,
         (Outcome::Registered { .. }, _) => Invariant::I12,
         (
@@ -231,26 +224,6 @@ fn refusal(command: &Command, expected: Option<&Rejection>, came: Option<&Reject
             | Rejection::PolicyMismatch,
         )
         | None => Invariant::I14,
-    }
-}
-
-/// Verbs that no limit may refuse, whatever they are asked for.
-fn lifts(command: &Command) -> bool {
-    match command {
-        Command::Settle { .. }
-        | Command::Release { .. }
-        | Command::Lost { .. }
-        | Command::Doubt { .. }
-        | Command::Collect { .. }
-        | Command::Deleted { .. }
-        | Command::Configure { .. }
-        | Command::Drop { .. }
-        | Command::Fence { .. }
-        | Command::Retire { .. } => true,
-        Command::Prepare(_)
-        | Command::Publish { .. }
-        | Command::Pin { .. }
-        | Command::Forget { .. } => false,
     }
 }
 

@@ -20,7 +20,7 @@ use alloc::vec::Vec;
 use crate::catalog::{
     Blockers, Broken, Catalog, Change, Command, Decision, DeleteWork, Event, Register, Verdict,
 };
-use crate::id::{CheckpointId, Epoch, Key, ObjectId, OpId};
+use crate::id::{CheckpointId, Epoch, Key, Minted, ObjectId, OpId};
 use crate::journal::record::{FrameFull, FrameWriter};
 #[cfg(pinfold_mutants)]
 use crate::mutant::{Mutant, is_armed};
@@ -29,8 +29,14 @@ use crate::policy::{Gauges, Genesis};
 use crate::replay::{RecoverError, Replay};
 
 /// The host's name for one request: given with the input, given back with the reply.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Ticket(pub u64);
+
+impl core::hash::Hash for Ticket {
+    fn hash<H: core::hash::Hasher>(&self, state: &mut H) {
+        state.write_u128(Minted::Ticket.word(self.0));
+    }
+}
 
 /// One message of a client.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -343,12 +343,59 @@ impl Endpoint {
     }
 }
 
+/// What a number that only grows stands for.
+///
+/// Every identity hashes as one 128-bit word, and nothing else does. So whoever compares situations
+/// in which other numbers were minted, as a model checker does, tells by the word what to rename.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Minted {
+    /// A [`Generation`].
+    Generation,
+    /// An [`Incarnation`].
+    Incarnation,
+    /// The sequence of an operation, of the incarnation whose word came before it.
+    Sequence,
+    /// A [`Ticket`](crate::engine::Ticket).
+    Ticket,
+}
+
+impl Minted {
+    const ALL: [Self; 4] = [Self::Generation, Self::Incarnation, Self::Sequence, Self::Ticket];
+
+    const fn mark(self) -> u64 {
+        u64::from_be_bytes(match self {
+            Self::Generation => *b"generati",
+            Self::Incarnation => *b"incarnat",
+            Self::Sequence => *b"sequence",
+            Self::Ticket => *b"a ticket",
+        })
+    }
+
+    /// The word as which a number hashes.
+    #[must_use]
+    pub const fn word(self, number: u64) -> u128 {
+        (self.mark() as u128) << 64 | number as u128
+    }
+
+    /// What a word stands for, and the number; none for an [`Id`].
+    #[must_use]
+    pub fn read(word: u128) -> Option<(Self, u64)> {
+        let (mark, number) = (u64::try_from(word >> 64).ok()?, word & u128::from(u64::MAX));
+        let minted = Self::ALL.into_iter().find(|minted| minted.mark() == mark)?;
+        Some((minted, u64::try_from(number).ok()?))
+    }
+}
+
 /// The number of one attempt to keep a position: one counter per job, from 1, never reused.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Generation(pub u64);
+
+impl Hash for Generation {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u128(Minted::Generation.word(self.0));
+    }
+}
 
 impl fmt::Display for Generation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -357,11 +404,15 @@ impl fmt::Display for Generation {
 }
 
 /// The number of one registration of an owner: one counter per job, from 1; 0 means none.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Incarnation(pub u64);
+
+impl Hash for Incarnation {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u128(Minted::Incarnation.word(self.0));
+    }
+}
 
 impl fmt::Display for Incarnation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -417,7 +468,7 @@ impl fmt::Display for ObjectId {
 }
 
 /// Identity of one operation: who sent it, in which life, and its number in it, from 1.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct OpId {
     /// The sender.
     pub owner: OwnerId,
@@ -425,6 +476,14 @@ pub struct OpId {
     pub incarnation: Incarnation,
     /// The operation's number within that incarnation, from 1.
     pub sequence: u64,
+}
+
+impl Hash for OpId {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        let Self { owner, incarnation, sequence } = self;
+        (owner, incarnation).hash(state);
+        state.write_u128(Minted::Sequence.word(*sequence));
+    }
 }
 
 impl fmt::Display for OpId {

@@ -6,6 +6,7 @@ use pinfold_core::policy::Genesis;
 use crate::oracle::Oracle;
 use crate::recovery::Phase;
 use crate::seen::Seen;
+use crate::shared::Shared;
 use crate::spec::Lockstep;
 use crate::violation::{Judge, Violation};
 use crate::world::World;
@@ -43,14 +44,14 @@ impl Bench {
 pub struct Judges {
     bench: Bench,
     oracle: Oracle,
-    spec: Lockstep,
+    spec: Shared<Lockstep>,
 }
 
 impl Judges {
     /// The judges of a new job.
     #[must_use]
     pub fn new(genesis: &Genesis, bench: Bench) -> Self {
-        Self { bench, oracle: Oracle::new(genesis), spec: Lockstep::new(genesis) }
+        Self { bench, oracle: Oracle::new(genesis), spec: Shared::new(Lockstep::new(genesis)) }
     }
 
     /// Tells all of them what was seen.
@@ -62,7 +63,7 @@ impl Judges {
             if self.bench.has(Judge::Oracle) {
                 self.oracle.see(it)?;
             }
-            if self.bench.has(Judge::Spec) {
+            if self.bench.has(Judge::Spec) && it.is_of_the_coordinator() {
                 self.spec.see(it)?;
             }
         }

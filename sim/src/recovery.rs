@@ -10,6 +10,7 @@ use pinfold_core::invariant::Invariant;
 use pinfold_core::outcome::Evidence;
 
 use crate::seen::{Seen, Way};
+use crate::shared::Shared;
 use crate::violation::{Judge, Violation};
 use crate::world::choice::{
     About, Act, Choice, Coordinate, DeleteEnd, GetEnd, HostCall, ObjectChange, Passage, PutEnd,
@@ -55,6 +56,8 @@ pub enum Look<'a> {
 pub struct Recovery {
     phase: Phase,
     steps: u32,
+    /// How many it may take, from the World in which it began.
+    most: Option<u32>,
     /// What `Collect` and the operator did since something last changed for the better.
     rounds: u32,
     /// The store as it was when the last round began.
@@ -75,6 +78,7 @@ impl Recovery {
         Self {
             phase: Phase::Ending,
             steps: 0,
+            most: None,
             rounds: 0,
             left: usize::MAX,
             forgotten: 0,
@@ -88,8 +92,9 @@ impl Recovery {
         let gauges = world.coordinator.disk.catalog.gauges();
         let catalog = gauges.checkpoints + gauges.pins + gauges.turns + gauges.conversations;
         let store = &world.store;
-        let waits =
-            |process: &Process| process.asked.len() + process.queued.len() + process.jobs.len();
+        let waits = |process: &Shared<Process>| {
+            process.asked.len() + process.queued.len() + process.jobs.len()
+        };
         let objects = store.work.iter().map(|work| work.objects.len() + 1).sum::<usize>();
         let under_way = world.requests.sent.len()
             + world.answers.sent.len()
@@ -101,6 +106,12 @@ impl Recovery {
             + objects;
         let things = catalog + gauges.expired_turns + (under_way + store.objects.len()) as u64;
         STEPS.saturating_add(STEPS_EACH.saturating_mul(u32::try_from(things).unwrap_or(u32::MAX)))
+    }
+
+    /// How many steps it took so far.
+    #[must_use]
+    pub const fn steps(&self) -> u32 {
+        self.steps
     }
 
     /// The next step, or none when the phase is over.
@@ -169,19 +180,32 @@ impl Recovery {
         world: &mut World,
         mut look: impl FnMut(Look<'_>) -> Result<(), Violation>,
     ) -> Result<u32, Violation> {
-        let most = Self::bound(world);
+        while self.advance(world, &mut look)? {}
+        Ok(self.steps)
+    }
+
+    /// Takes steps until the phase is over; false when it was the last one.
+    ///
+    /// # Errors
+    /// As for [`run`](Self::run).
+    pub fn advance(
+        &mut self,
+        world: &mut World,
+        mut look: impl FnMut(Look<'_>) -> Result<(), Violation>,
+    ) -> Result<bool, Violation> {
+        let most = *self.most.get_or_insert_with(|| Self::bound(world));
         let mut seen = Vec::new();
         loop {
             let Some(choice) = self.next(world) else {
                 self.judge(world)?;
                 look(Look::Rest(self.phase))?;
+                (self.rounds, self.left) = (0, usize::MAX);
                 self.phase = match self.phase {
                     Phase::Ending => Phase::Collecting,
                     Phase::Collecting => Phase::Emptying,
-                    Phase::Emptying => return Ok(self.steps),
+                    Phase::Emptying => return Ok(false),
                 };
-                (self.rounds, self.left) = (0, usize::MAX);
-                continue;
+                return Ok(true);
             };
             self.steps += 1;
             if self.steps > most {
@@ -222,8 +246,8 @@ impl Recovery {
                 if let Some(job) = jobs.next() {
                     return fail(format!("a transfer never ends: {:?}", job.id));
                 }
-                let silent = |it: &&Process| it.incarnation.is_none() && !it.refused;
-                if world.processes.iter().any(|it| silent(&it)) {
+                let silent = |it: &Shared<Process>| it.incarnation.is_none() && !it.refused;
+                if world.processes.iter().any(silent) {
                     return fail("a process cannot register".to_string());
                 }
             }

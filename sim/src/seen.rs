@@ -190,3 +190,38 @@ pub enum Seen {
         keys: Vec<StoreKey>,
     },
 }
+
+impl Seen {
+    /// True for what is asked of the coordinator, and what becomes of it and leaves it; false for
+    /// what happens to bytes, memory and processes.
+    #[must_use]
+    pub const fn is_of_the_coordinator(&self) -> bool {
+        match self {
+            Self::Submitted { .. }
+            | Self::Idled
+            | Self::Synced { .. }
+            | Self::Replied { .. }
+            | Self::HandedOut { .. }
+            | Self::SyncFailed
+            | Self::Crashed
+            | Self::Recovered => true,
+            Self::OwnerDied { .. }
+            | Self::Compares { .. }
+            | Self::Compared { .. }
+            | Self::Missed { .. }
+            | Self::MoveBegan { .. }
+            | Self::Landed { .. }
+            | Self::PutSucceeded { .. }
+            | Self::Confirmed { .. }
+            | Self::Retired { .. }
+            | Self::Deleted { .. }
+            | Self::StoreLost { .. }
+            | Self::Returned { .. }
+            | Self::SourceReused { .. }
+            | Self::DestinationReused { .. }
+            | Self::Adopted { .. }
+            | Self::FalseProof { .. }
+            | Self::Listed { .. } => false,
+        }
+    }
+}

@@ -245,6 +245,7 @@ fn draw_setup(draws: &mut Draws) -> Setup {
         overrun,
         policies,
         limits,
+        ..Setup::default()
     }
 }
 

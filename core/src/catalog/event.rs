@@ -18,7 +18,7 @@ use crate::policy::{Genesis, Limits, Policy};
 /// One record of the journal: what was decided, with its whole outcome.
 ///
 /// Variants are numbered by position: new ones are appended, old ones never move.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Event {
     /// The job begins.
     Genesis(Genesis),
@@ -49,7 +49,7 @@ pub enum Event {
 }
 
 /// What a decided command changes. Variants are numbered by position.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Change {
     /// Nothing but the receipt.
     Refused(Rejection),

@@ -17,6 +17,7 @@ mod expire;
 mod facts;
 mod fingerprint;
 mod index;
+mod likeness;
 mod list;
 #[cfg(pinfold_mutants)]
 mod mutated;

@@ -115,6 +115,11 @@ impl Receipts {
         }
     }
 
+    /// The highest sequence that was decided; 0 before the first one.
+    pub(crate) const fn highest(&self) -> u64 {
+        self.highest
+    }
+
     /// Whether this sequence was decided, as far as can be known: what is forgotten was.
     pub(crate) fn was_decided(&self, sequence: u64, window: u32) -> bool {
         self.is_forgotten(sequence, window) || self.receipt(sequence, window).is_some()

@@ -5,6 +5,9 @@
 use core::hash::{Hash, Hasher};
 
 use super::{Batch, Engine};
+use crate::catalog::Event;
+use crate::journal::record::Frame;
+use crate::replay::decode_event;
 
 impl Engine {
     /// The same engine once more, and the same batch where one is out.
@@ -28,6 +31,26 @@ impl Engine {
         (twin, out.map(Batch::twin))
     }
 
+    /// Hashes what is on its way to the disk and to clients, without positions and fingerprints:
+    /// beside [`Catalog::hash_rows`](crate::catalog::Catalog::hash_rows), for those who rename what
+    /// only grows.
+    pub fn hash_under_way<H: Hasher>(&self, out: Option<&Batch>, state: &mut H) {
+        (self.awaiting, self.poisoned).hash(state);
+        for (position, output) in &self.outbox {
+            (position.saturating_sub(self.durable), output).hash(state);
+        }
+        for batch in out.into_iter().chain(&self.sealed) {
+            let frame = Frame::decode(&self.catalog.job().epoch, batch.bytes());
+            for (_, record) in frame.into_iter().flat_map(|frame| frame.records()) {
+                hash_record(record, state);
+            }
+            u64::MAX.hash(state);
+        }
+        for record in self.frame.each_record() {
+            hash_record(record, state);
+        }
+    }
+
     /// What two engines in the same situation have in common, beside the catalog.
     fn situation(&self) -> impl Hash + Eq + '_ {
         let sealed = self.sealed.iter().map(Batch::bytes);
@@ -38,6 +61,14 @@ impl Engine {
             self.frame.records(),
             sealed.collect::<alloc::vec::Vec<_>>(),
         )
+    }
+}
+
+fn hash_record<H: Hasher>(record: &[u8], state: &mut H) {
+    match decode_event(record, 0) {
+        Ok(Event::Decided { op, fingerprint: _, change }) => (op, change).hash(state),
+        Ok(event) => event.hash(state),
+        Err(_) => record.hash(state),
     }
 }
 

@@ -193,6 +193,11 @@ impl FrameWriter {
         self.bytes.get(HEAD_BYTES..end).unwrap_or_default()
     }
 
+    /// The records so far, in order.
+    pub(crate) fn each_record(&self) -> impl Iterator<Item = &[u8]> {
+        Records { rest: self.records() }
+    }
+
     /// The frame's bytes, all to be written and synced at once; none when it has no record.
     ///
     /// A record pushed after this goes into the same frame, which is then finished anew.

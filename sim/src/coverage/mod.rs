@@ -6,7 +6,7 @@
 //! runs are [merged](Coverage::merge).
 
 pub mod effect;
-mod names;
+pub mod names;
 mod notes;
 mod phase;
 pub mod required;

@@ -16,7 +16,9 @@ pub(super) const NOT_TRIED: &str = "NotTried";
 /// What whoever waits is told after a failed append.
 pub(super) const POISONED: &str = "Poisoned";
 
-pub(super) const fn verb(command: &Command) -> &'static str {
+/// The verb of a command.
+#[must_use]
+pub const fn verb(command: &Command) -> &'static str {
     match command {
         Command::Prepare(_) => "Prepare",
         Command::Settle { .. } => "Settle",
@@ -35,7 +37,9 @@ pub(super) const fn verb(command: &Command) -> &'static str {
     }
 }
 
-pub(super) const fn answer(outcome: &Outcome) -> &'static str {
+/// What was answered.
+#[must_use]
+pub const fn answer(outcome: &Outcome) -> &'static str {
     match outcome {
         Outcome::Registered { .. } => "Registered",
         Outcome::Prepared { .. } => "Prepared",
@@ -56,7 +60,9 @@ pub(super) const fn answer(outcome: &Outcome) -> &'static str {
     }
 }
 
-pub(super) const fn refusal(rejection: &Rejection) -> &'static str {
+/// Why it was refused.
+#[must_use]
+pub const fn refusal(rejection: &Rejection) -> &'static str {
     match rejection {
         Rejection::Malformed(_) => "Malformed",
         Rejection::WrongEpoch => "WrongEpoch",

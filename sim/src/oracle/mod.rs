@@ -26,6 +26,7 @@ use pinfold_core::invariant::Invariant;
 use pinfold_core::policy::Genesis;
 
 use crate::seen::Seen;
+use crate::shared::Shared;
 use crate::store::StoreKey;
 use crate::violation::{Judge, Violation};
 
@@ -39,9 +40,9 @@ type Judged = Result<(), Violation>;
 /// The judge from outside. See the [module](self).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Oracle {
-    facts: Facts,
-    moves: Moves,
-    desk: Desk,
+    facts: Shared<Facts>,
+    moves: Shared<Moves>,
+    desk: Shared<Desk>,
     /// The disk failed to sync, so nothing may wait any more.
     failed: bool,
 }
@@ -51,9 +52,9 @@ impl Oracle {
     #[must_use]
     pub fn new(genesis: &Genesis) -> Self {
         Self {
-            facts: Facts::new(genesis.policy),
-            moves: Moves::default(),
-            desk: Desk::new(genesis.epoch, genesis.limits.unanswered),
+            facts: Shared::new(Facts::new(genesis.policy)),
+            moves: Shared::default(),
+            desk: Shared::new(Desk::new(genesis.epoch, genesis.limits.unanswered)),
             failed: false,
         }
     }

@@ -10,6 +10,7 @@ pub mod choice;
 pub mod coordinator;
 pub mod job;
 mod kind;
+mod likeness;
 mod nearest;
 pub mod network;
 mod offers;
@@ -36,12 +37,10 @@ use self::network::{Asks, Lane, Says};
 use self::process::{Process, life_of};
 use self::setup::{Library, Setup};
 use crate::seen::Seen;
+use crate::shared::Shared;
 use crate::store::{Content, Store, StoreKey, Stored, Work};
 
 pub use kind::{Group, Kind};
-
-/// How many requests the network holds on to after they arrived.
-const REMEMBERED: usize = 6;
 
 /// Who waits for a reply of the coordinator.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -61,9 +60,9 @@ pub struct World {
     pub setup: Arc<Setup>,
     library: Arc<Library>,
     /// The coordinator and its disk.
-    pub coordinator: Coordinator,
+    pub coordinator: Shared<Coordinator>,
     /// Workers first, then operators.
-    pub processes: Vec<Process>,
+    pub processes: Vec<Shared<Process>>,
     /// Messages to the coordinator.
     pub requests: Lane<Asks>,
     /// The last requests that arrived: they may come once more.
@@ -71,7 +70,7 @@ pub struct World {
     /// Answers to the processes.
     pub answers: Lane<Says>,
     /// The store.
-    pub store: Store,
+    pub store: Shared<Store>,
     /// Which process and life each incarnation on disk is.
     lives: BTreeMap<u64, (u8, u16)>,
     /// What waits for a reply, in the order in which it was asked.
@@ -124,19 +123,19 @@ impl World {
     pub fn new(setup: Arc<Setup>) -> Result<Self, Unreadable> {
         let process = |index: u8| {
             let role = if setup.is_operator(index) { Role::Operator } else { Role::Worker };
-            Process::new(setup.owner(index), role)
+            Shared::new(Process::new(setup.owner(index), role))
         };
         let foreign = StoreKey::Foreign(0);
         let stored = Stored { content: Content::Of(foreign), bytes: 1 };
         let store = Store { objects: BTreeMap::from([(foreign, stored)]), ..Store::default() };
         Ok(Self {
             library: Library::of(&setup),
-            coordinator: Coordinator::new(&setup.genesis())?,
+            coordinator: Shared::new(Coordinator::new(&setup.genesis())?),
             processes: (0..setup.processes()).map(process).collect(),
             requests: Lane::default(),
             arrived: Vec::new(),
             answers: Lane::default(),
-            store,
+            store: Shared::new(store),
             lives: BTreeMap::new(),
             waiting: Vec::new(),
             tickets: 0,
@@ -228,10 +227,10 @@ impl World {
     /// A network may hold on to what has arrived.
     fn remember(&mut self, about: About, asks: &Asks) {
         self.arrived.retain(|it| it.0 != about);
-        if self.arrived.len() == REMEMBERED {
+        self.arrived.push((about, asks.clone()));
+        if self.arrived.len() > self.setup.remembered as usize {
             self.arrived.remove(0);
         }
-        self.arrived.push((about, asks.clone()));
     }
 
     /// What becomes of the coordinator and its disk.
@@ -309,7 +308,11 @@ impl World {
 
     /// Whatever may leave the coordinator leaves at once.
     fn let_out(&mut self, seen: &mut Vec<Seen>) {
-        while let Some(output) = self.coordinator.engine.as_mut().and_then(|it| it.poll_output()) {
+        // Nothing waits in an idle engine, and to look would be a change.
+        let is_idle = |it: &Coordinator| it.engine.as_ref().is_none_or(|engine| engine.is_idle());
+        while !is_idle(&self.coordinator)
+            && let Some(output) = self.coordinator.engine.as_mut().and_then(|it| it.poll_output())
+        {
             match output {
                 Output::Effect(effect) => {
                     let Effect::Delete { by, checkpoint, .. } = effect;
@@ -426,6 +429,12 @@ impl World {
     pub fn request(&self, about: About) -> Option<&Asks> {
         let sent = self.requests.sent.iter().find(|it| it.about == about).map(|it| &it.content);
         sent.or_else(|| self.arrived.iter().find(|it| it.0 == about).map(|it| &it.1))
+    }
+
+    /// How many inputs of the coordinator have no reply yet.
+    #[must_use]
+    pub fn unreplied(&self) -> usize {
+        self.waiting.len()
     }
 
     /// The private objects that the store holds.

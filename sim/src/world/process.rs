@@ -114,8 +114,8 @@ impl World {
     pub(super) fn die(&mut self, index: u8, seen: &mut Vec<Seen>) {
         let process = &mut self.processes[usize::from(index)];
         let (owner, incarnation) = (process.owner, process.incarnation);
-        let Process { role, life, begun, .. } = *process;
-        *process = Process { life: life + 1, begun, ..Process::new(owner, role) };
+        let Process { role, life, begun, .. } = **process;
+        **process = Process { life: life + 1, begun, ..Process::new(owner, role) };
         seen.push(Seen::OwnerDied { owner, incarnation });
         // Nobody waits for what it had begun; the store goes on with its moves.
         self.store.checks.retain(|check| check.job.process != index);

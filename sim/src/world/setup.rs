@@ -35,6 +35,10 @@ pub struct Setup {
     pub starts: u32,
     /// How many commands a process sends beyond its window, against the rule.
     pub overrun: u32,
+    /// How many requests the network holds on to after they arrived, to bring them once more.
+    pub remembered: u32,
+    /// Every checkpoint has an attention page, which several may share.
+    pub pages: bool,
     /// The job's policy at genesis, and the one that `Configure` changes to and fro.
     pub policies: [Policy; 2],
     /// The job's limits.
@@ -55,6 +59,8 @@ impl Default for Setup {
             transfers: 1,
             starts: u32::MAX,
             overrun: 0,
+            remembered: 6,
+            pages: true,
             policies: [policy, Policy { turns: 1, ..policy }],
             limits: Limits { unanswered: 8, ..Limits::default() },
         }
@@ -122,15 +128,15 @@ impl Library {
     /// The library for a size of World; made once for each.
     #[must_use]
     pub fn of(setup: &Setup) -> Arc<Self> {
-        static MADE: Mutex<BTreeMap<(u8, u8), Arc<Library>>> = Mutex::new(BTreeMap::new());
+        static MADE: Mutex<BTreeMap<(u8, u8, bool), Arc<Library>>> = Mutex::new(BTreeMap::new());
         let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
-        let size = (setup.endpoints, setup.shards);
-        Arc::clone(made.entry(size).or_insert_with(|| Arc::new(Self::new(size.0, size.1))))
+        let size = (setup.endpoints, setup.shards, setup.pages);
+        Arc::clone(made.entry(size).or_insert_with(|| Arc::new(Self::new(size))))
     }
 
-    fn new(endpoints: u8, shards: u8) -> Self {
+    fn new((endpoints, shards, has_pages): (u8, u8, bool)) -> Self {
         let layouts = [(1, "bf16"), (2, "bf16"), (1, "fp16")]
-            .map(|(states, element)| layout(u16::from(shards), states, element));
+            .map(|(states, element)| layout(u16::from(shards), states, element, has_pages));
         let all = |endpoint: u8| {
             core::array::from_fn(|geometry| Arc::new(manifest(endpoint, &layouts[geometry])))
         };
@@ -150,7 +156,7 @@ impl Library {
     }
 }
 
-fn layout(shards: u16, states: u16, element: &str) -> Layout {
+fn layout(shards: u16, states: u16, element: &str, has_pages: bool) -> Layout {
     let all: Vec<ShardIndex> = (0..shards).map(ShardIndex).collect();
     let member = |layer, role: &str| Member {
         layer,
@@ -176,7 +182,8 @@ fn layout(shards: u16, states: u16, element: &str) -> Layout {
         ..group(0, vec![member(0, "key")])
     };
     let state = |id: u16| group(id, vec![member(u32::from(id), "ssm_state")]);
-    let groups: Vec<Group> = core::iter::once(pages).chain((1..=states).map(state)).collect();
+    let groups: Vec<Group> =
+        has_pages.then_some(pages).into_iter().chain((1..=states).map(state)).collect();
     let row = |member: &Member| RoleRow {
         layer: member.layer,
         role: member.role.clone(),

@@ -193,11 +193,12 @@ impl World {
 
     /// The next object of delete work is deleted, or not.
     pub(super) fn delete(&mut self, number: u16, end: DeleteEnd, seen: &mut Vec<Seen>) {
-        let work = self.store.work.iter_mut().find(|work| work.number == number);
+        let store = &mut *self.store;
+        let work = store.work.iter_mut().find(|work| work.number == number);
         let Some(work) = work else { return };
         let (checkpoint, place) = (work.checkpoint, work.outcomes.len());
         let Some(object) = work.objects.get(place).copied() else { return };
-        let is_there = self.store.objects.contains_key(&StoreKey::Private(checkpoint, object));
+        let is_there = store.objects.contains_key(&StoreKey::Private(checkpoint, object));
         let outcome = match end {
             DeleteEnd::Gone => DeleteOutcome::Gone,
             DeleteEnd::Probed if !is_there => DeleteOutcome::Gone,

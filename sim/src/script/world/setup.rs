@@ -10,6 +10,8 @@ use crate::world::setup::{GEOMETRIES, Library, Setup};
 
 /// The most commands that a process may be told to send beyond its window.
 const MOST_OVERRUN: u32 = 1000;
+/// The most requests that a network may hold on to.
+const MOST_REMEMBERED: u32 = 100;
 /// How many attempts have names before anybody begins one.
 const ATTEMPTS: u16 = 200;
 
@@ -100,7 +102,7 @@ fn unknown(key: &str) -> String {
 }
 
 /// The numbers of a setup, by their names in a header, beside those of another one.
-fn sizes(setup: &Setup, other: &Setup) -> [(&'static str, u32, u32); 9] {
+fn sizes(setup: &Setup, other: &Setup) -> [(&'static str, u32, u32); 11] {
     let of = |setup: &Setup| {
         [
             setup.workers.into(),
@@ -112,6 +114,8 @@ fn sizes(setup: &Setup, other: &Setup) -> [(&'static str, u32, u32); 9] {
             setup.transfers.into(),
             setup.overrun,
             setup.starts,
+            setup.remembered,
+            setup.pages.into(),
         ]
     };
     let names = [
@@ -124,6 +128,8 @@ fn sizes(setup: &Setup, other: &Setup) -> [(&'static str, u32, u32); 9] {
         "transfers",
         "overrun",
         "starts",
+        "remembered",
+        "pages",
     ];
     let (own, others) = (of(setup), of(other));
     core::array::from_fn(|place| (names[place], own[place], others[place]))
@@ -156,6 +162,8 @@ pub fn setup_of(header: &Line) -> Result<Setup, Fault> {
             "transfers" => setup.transfers = small(1, 3)?,
             "overrun" => setup.overrun = large(MOST_OVERRUN)?,
             "starts" => setup.starts = large(u32::MAX)?,
+            "remembered" => setup.remembered = large(MOST_REMEMBERED)?,
+            "pages" => setup.pages = small(0, 1)? > 0,
             _ => match key.strip_prefix("other.") {
                 _ if !is_rule(key) => return Err(header.fault(unknown(key))),
                 Some(name) => second.push((name.to_string(), value.clone())),

@@ -9,7 +9,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")"
 cargo_deny_version=0.20.2
 
 # In the order in which `all` runs them.
-stages=(fmt clippy docs deny no_std test replay sim sabotage)
+stages=(fmt clippy docs deny no_std test replay sim check sabotage)
 
 usage() {
     cat <<'USAGE'
@@ -26,6 +26,8 @@ Usage: ./ci.sh STAGE
            of the conversation trace where PINFOLD_TRACES names the folder that holds it
   sim      2,000 fixed seeds of the simulator in a release build, which must hold, leave no hole in
            what must happen, and mean what tests/testdata/seeds.txt says; and 500 fresh ones
+  check    every state of the `ci` configurations in a release build, whose sizes are pinned; and one
+           of them with another key, other threads, stateright, and without its reductions
   sabotage every deliberate bug of the core must be caught, by the promise that it names and by its
            script; and a canary, which is none, must not
   all      every stage in this order, with timing, up to the first failure
@@ -178,6 +180,12 @@ stage_sim() {
     run cargo run --release --locked -- sim --meta --seeds 0..50
 }
 
+stage_check() {
+    need cc=build-essential
+    run cargo run --release --locked -- check --time 15m
+    run cargo run --release --locked -- check --self-check basics --time 15m
+}
+
 stage_sabotage() {
     need cc=build-essential
     run cargo sabotage
@@ -214,7 +222,7 @@ if (($# > 0)) && [[ $stage != test ]]; then
     exit 2
 fi
 case $stage in
-    fmt | clippy | docs | deny | no_std | test | replay | sim | sabotage | all) "stage_$stage" "$@" ;;
+    fmt | clippy | docs | deny | no_std | test | replay | sim | check | sabotage | all) "stage_$stage" "$@" ;;
     -h | --help | help) usage ;;
     *)
         say "ci.sh: no stage '$stage'"

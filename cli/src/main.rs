@@ -1,5 +1,7 @@
 //! The `pinfold` program: arguments in, tables out. The logic is in the libraries.
 
+mod check;
+mod counterexample;
 mod inspect;
 mod journal;
 mod number;
@@ -15,7 +17,12 @@ mod why;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use mimalloc::MiMalloc;
 use pinfold_host::journal::JournalError;
+
+/// A model checker's threads do little but copy small values: a fourth of its time is saved by it.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 /// Decides which checkpoints of long conversations stay in a fleet's shared store, and which go.
 #[derive(Parser)]
@@ -29,6 +36,7 @@ struct Arguments {
 enum Verb {
     Replay(replay::Arguments),
     Sim(sim::Arguments),
+    Check(check::Arguments),
     Inspect(inspect::Arguments),
     Why(why::Arguments),
     Journal(journal::Arguments),
@@ -41,7 +49,7 @@ Exit codes:
   1  a promise was broken, or a journal is damaged
   2  bad usage or input
   3  incomplete: something outside failed, such as a disk, or it was told to stop
-  4  a seed or a script went another way than before (sim)
+  4  a seed, a script or a configuration went another way than before (sim, check)
   5  something that had to happen never did (sim --require-coverage)";
 
 /// What a verb ends with.
@@ -87,6 +95,7 @@ fn main() -> ExitCode {
     let ended = match Arguments::parse().command {
         Verb::Replay(arguments) => replay::run(&arguments),
         Verb::Sim(arguments) => sim::run(&arguments),
+        Verb::Check(arguments) => check::run(&arguments),
         Verb::Inspect(arguments) => inspect::run(&arguments),
         Verb::Why(arguments) => why::run(&arguments),
         Verb::Journal(arguments) => journal::run(&arguments),

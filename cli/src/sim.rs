@@ -1,8 +1,8 @@
 //! `pinfold sim`: many seeds of a World in which everything goes wrong, or one, or a script.
 
 mod asked;
-mod counterexample;
-mod picture;
+mod finding;
+pub(crate) mod picture;
 mod report;
 mod script;
 mod spoken;
@@ -26,9 +26,9 @@ use pinfold_sim::world::Kind;
 use pinfold_workload::unit::{ParseWithinError, parse_within};
 
 use self::asked::Asked;
-use self::counterexample::Written;
 use self::report::Report;
 use self::spoken::Spoken;
+use crate::counterexample::Written;
 use crate::signals::signals;
 use crate::table::{json, print};
 use crate::{Ending, Failure};
@@ -182,7 +182,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending, Failure> {
     let alone = first.map(|finding| asked.alone(finding.seed));
     let tail = asked.tail(alone.as_ref());
     let written = first.map_or_else(Written::default, |finding| {
-        counterexample::of_seed(&asked, finding, arguments.shrink)
+        finding::of_seed(&asked, finding, arguments.shrink)
     });
     let report = Report::of(&asked, &swept, took, written);
     print(|out| if arguments.json { json(out, &report) } else { report.write(out) })?;

@@ -320,6 +320,29 @@ fn the_table_of_mutants_is_true() {
     agrees("docs/invariants.md", "mutants", &table);
 }
 
+/// The table of configurations has every one, with its pinned size.
+#[test]
+fn the_table_of_configurations_is_true() {
+    let mut table =
+        "| name | set | states | transitions | depth | what it is about |\n".to_string();
+    table += "|---|---|---:|---:|---:|---|\n";
+    for it in pinfold_model_check::named::all() {
+        let size = it.pinned.map_or("| | |".to_string(), |size| {
+            let [states, transitions] = [size.states, size.transitions].map(grouped);
+            format!("{states} | {transitions} | {} |", size.depth)
+        });
+        let set = format!("{:?}", it.tier).to_lowercase();
+        table += &format!("| `{}` | {set} | {size} {} |\n", it.name, it.about);
+    }
+    agrees("docs/results/model-check.md", "configurations", &table);
+}
+
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let groups = digits.as_bytes().rchunks(3).rev().map(|group| String::from_utf8_lossy(group));
+    groups.collect::<Vec<_>>().join(",")
+}
+
 /// What stands between a page's marks.
 fn between<'a>(page: &'a str, mark: &str) -> &'a str {
     let (_, rest) = page.split_once(&format!("<!-- {mark} -->\n")).expect("the mark");

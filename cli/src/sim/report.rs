@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use super::Swept;
 use super::asked::Asked;
-use super::counterexample::Written;
+use crate::counterexample::Written;
 use crate::number::grouped;
 use crate::table::{Table, one_line};
 

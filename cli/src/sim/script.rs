@@ -13,9 +13,9 @@ use pinfold_sim::script::{Fault, Script};
 use serde::Serialize;
 
 use super::Arguments;
-use super::counterexample::{Broken, Written};
 use super::picture;
 use super::spoken::Spoken;
+use crate::counterexample::{Broken, Written};
 use crate::shell::quoted;
 use crate::table::{Table, json, one_line, print};
 use crate::{Ending, Failure};

@@ -2,6 +2,7 @@
 //! and how it ends.
 #![allow(clippy::unwrap_used, reason = "a test's own steps")]
 
+mod check;
 mod inspect;
 mod replay;
 mod scene;

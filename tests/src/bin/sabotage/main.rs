@@ -6,6 +6,10 @@
 #![forbid(unsafe_code)]
 
 #[cfg(pinfold_mutants)]
+mod checked;
+#[cfg(pinfold_mutants)]
+mod places;
+#[cfg(pinfold_mutants)]
 mod suite;
 #[cfg(pinfold_mutants)]
 mod table;

@@ -14,6 +14,8 @@ use pinfold_sim::shrink::Case;
 use pinfold_sim::violation::Judge;
 use pinfold_tests::Report;
 
+use crate::checked::{Checked, check};
+
 /// A bug to be looked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Bug {
@@ -28,6 +30,13 @@ impl Bug {
         match self {
             Self::Mutant(mutant) => mutant.name(),
             Self::Canary => "canary",
+        }
+    }
+
+    pub(crate) const fn mutant(self) -> Option<Mutant> {
+        match self {
+            Self::Mutant(mutant) => Some(mutant),
+            Self::Canary => None,
         }
     }
 
@@ -58,12 +67,16 @@ pub(crate) struct Verdict {
     pub(crate) sights: Vec<Sight>,
     /// The fewest steps that show it.
     pub(crate) shortest: Option<usize>,
+    /// What the model checker says.
+    pub(crate) checked: Checked,
 }
 
 impl Verdict {
-    /// True when some judge named the bug's own promise.
+    /// True when some judge named the bug's own promise, and the model checker finds what its
+    /// Worlds can have.
     pub(crate) fn is_caught(&self) -> bool {
         self.sights.iter().any(|sight| sight.named.is_some())
+            && !matches!(self.checked, Checked::Missed(_))
     }
 
     pub(crate) fn panicked(&self) -> Option<u64> {
@@ -76,10 +89,7 @@ const EVERY_JUDGE: u64 = 200;
 
 /// Looks for one bug, by each judge alone, in up to so many seeds.
 pub(crate) fn look_for(bug: Bug, seeds: u64) -> Verdict {
-    arm(match bug {
-        Bug::Mutant(mutant) => Some(mutant),
-        Bug::Canary => None,
-    });
+    arm(bug.mutant());
     let mut sights = vec![Sight::default(); Judge::ALL.len()];
     let mut from = 0;
     for until in [EVERY_JUDGE.min(seeds), seeds] {
@@ -90,7 +100,7 @@ pub(crate) fn look_for(bug: Bug, seeds: u64) -> Verdict {
     }
     let shortest = shortest(bug, &sights);
     arm(None);
-    Verdict { bug, sights, shortest }
+    Verdict { bug, sights, shortest, checked: check(bug) }
 }
 
 /// Every judge looks on, each in a thread of its own.

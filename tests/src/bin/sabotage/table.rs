@@ -8,6 +8,7 @@ use pinfold_core::mutant::Mutant;
 use pinfold_sim::violation::Judge;
 use serde_json::{Value, json};
 
+use crate::checked::{Checked, Found, search};
 use crate::suite::{Bug, Sight, Verdict, look_for, reports_that_go_right};
 
 /// A mutant survived.
@@ -15,8 +16,8 @@ const SURVIVED: u8 = 6;
 /// Bad usage.
 const USAGE: u8 = 2;
 
-/// Arms each deliberate bug of pinfold-core, and asks every judge of the simulator whether it sees
-/// it.
+/// Arms each deliberate bug of pinfold-core, and asks every judge of the simulator, and the model
+/// checker, whether it sees it.
 ///
 /// Exit codes: 0 every bug was caught by the promise that it names, and (without --only) by each
 /// script in tests/testdata/reports that names it; 2 bad usage, or a build without bugs; 6 a bug
@@ -40,6 +41,9 @@ struct Arguments {
     /// Looks for a bug that is none: it must survive, and the program end with 6.
     #[arg(long)]
     canary: bool,
+    /// Searches every configuration of the model checker for each bug, and says which find it.
+    #[arg(long, conflicts_with_all = ["json", "list"])]
+    search: bool,
     /// The table as JSON.
     #[arg(long)]
     json: bool,
@@ -62,6 +66,10 @@ pub(crate) fn main() -> ExitCode {
     }
     // A bug that falls over is shown in the table; its backtrace helps nobody.
     std::panic::set_hook(Box::new(|_| {}));
+    if arguments.search {
+        bugs.into_iter().for_each(search_for);
+        return ExitCode::SUCCESS;
+    }
     let mut verdicts = Vec::new();
     if !arguments.json {
         println!("{}", heading());
@@ -101,6 +109,25 @@ pub(crate) fn main() -> ExitCode {
     }
 }
 
+fn search_for(bug: Bug) {
+    println!("{:<4} {}", bug.invariant().to_string(), bug.name());
+    for found in search(bug) {
+        println!("       {}", words(&found));
+    }
+    let _ = std::io::stdout().flush();
+}
+
+/// How the checker found a bug.
+fn words(found: &Found) -> String {
+    let Found { configuration, invariant, states, steps } = found;
+    match invariant {
+        Some(invariant) => {
+            format!("{invariant} in {configuration}: {steps} steps, {states} states")
+        }
+        None => format!("fell over in {configuration}"),
+    }
+}
+
 fn bugs(arguments: &Arguments) -> Result<Vec<Bug>, String> {
     if arguments.canary {
         return Ok(vec![Bug::Canary]);
@@ -116,7 +143,7 @@ fn bugs(arguments: &Arguments) -> Result<Vec<Bug>, String> {
 
 fn heading() -> String {
     let judges = Judge::ALL.map(|judge| format!(" {:>12}", judge.name())).concat();
-    format!("{:<4} {:<28}{judges} {:>8}", "", "bug", "shortest")
+    format!("{:<4} {:<28}{judges} {:>8}  model checker", "", "bug", "shortest")
 }
 
 /// The first seed in which a judge saw it; with the promise that it named where that is another.
@@ -138,7 +165,26 @@ fn row(verdict: &Verdict) -> String {
     let survived = if verdict.is_caught() { "" } else { "  SURVIVED" };
     let cells: String = cells.collect();
     let name = verdict.bug.name();
-    format!("{:<4} {name:<28}{cells} {shortest:>8}{survived}", verdict.bug.invariant().to_string())
+    let checked = match &verdict.checked {
+        Checked::Found(found) => words(found),
+        Checked::CannotBe(why) => format!("cannot have it: {why}"),
+        Checked::Missed(name) => format!("MISSED: {name}"),
+    };
+    let promise = verdict.bug.invariant().to_string();
+    format!("{promise:<4} {name:<28}{cells} {shortest:>8}  {checked}{survived}")
+}
+
+fn checked_json(checked: &Checked) -> Value {
+    match checked {
+        Checked::Found(Found { configuration, invariant, states, steps }) => json!({
+            "configuration": configuration,
+            "invariant": invariant.map(|it| it.to_string()),
+            "states": states,
+            "steps": steps,
+        }),
+        Checked::CannotBe(why) => json!({ "cannot_have_it": why }),
+        Checked::Missed(name) => json!({ "missed_in": name }),
+    }
 }
 
 fn as_json(verdict: &Verdict) -> Value {
@@ -155,5 +201,6 @@ fn as_json(verdict: &Verdict) -> Value {
         "panicked_at_seed": verdict.panicked(),
         "judges": sights.collect::<serde_json::Map<_, _>>(),
         "shortest_steps": verdict.shortest,
+        "model_checker": checked_json(&verdict.checked),
     })
 }

@@ -10,16 +10,14 @@ use std::sync::Arc;
 
 use pinfold_sim::caught::caught;
 use pinfold_sim::judges::Bench;
-use pinfold_sim::run::{Found, run};
+use pinfold_sim::run::Found;
 use pinfold_sim::script::Script;
 use pinfold_sim::script::world::{Story, names_of, replay, verdict, write as script};
 use pinfold_sim::shrink::{Case, Certificate};
-use pinfold_sim::sweep::{Finding, What};
 use pinfold_sim::world::choice::Choice;
 use pinfold_sim::world::setup::Setup;
 use serde::Serialize;
 
-use super::asked::Asked;
 use crate::number::grouped;
 use crate::table::one_line;
 
@@ -74,33 +72,6 @@ impl Shrunk {
     }
 }
 
-/// Writes the script of a finding into the folder it is run in, under the name of its seed. Nothing
-/// for what a script cannot show: a panic, and a seed that does not repeat.
-pub(crate) fn of_seed(asked: &Asked, finding: &Finding, shrinks: bool) -> Written {
-    let What::Broken(found) = &finding.what else { return Written::default() };
-    let alone = asked.alone(finding.seed);
-    match caught(|| run(finding.seed, &asked.settings, &mut ())) {
-        Err(panic) => Written { failure: Some(panic), ..Written::default() },
-        Ok(ran) => {
-            let broken = Broken {
-                stem: PathBuf::from(format!("pinfold-sim-{}", finding.seed)),
-                setup: ran.setup,
-                choices: ran.choices,
-                found: found.clone(),
-                command: alone.command(),
-            };
-            let mut written = match broken.write() {
-                Ok(path) => Written { script: Some(path), ..Written::default() },
-                Err(failure) => Written { failure: Some(failure), ..Written::default() },
-            };
-            if shrinks {
-                written.take(broken.shrink());
-            }
-            written
-        }
-    }
-}
-
 impl Written {
     /// Says what there is, a line each.
     pub(crate) fn write(&self, out: &mut dyn Write) -> io::Result<()> {
@@ -131,7 +102,7 @@ impl Written {
 
 impl Broken {
     /// Writes it as it is; the name of the file.
-    fn write(&self) -> Result<String, String> {
+    pub(crate) fn write(&self) -> Result<String, String> {
         let text = self.shown(&self.setup, &self.choices, &[])?;
         self.save("", &text)
     }

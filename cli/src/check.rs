@@ -15,11 +15,12 @@ use std::time::Duration;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use pinfold_model_check::configuration::{Configuration, Plan, Tier};
-use pinfold_model_check::explore::{Counterexample, Explored, Options, Progress, explore};
+use pinfold_model_check::explore::{Counterexample, Options, Progress, explore};
 use pinfold_model_check::node::Node;
 use pinfold_model_check::verdict::Verdict;
 use pinfold_model_check::watchdog::Limits;
 use pinfold_model_check::{model, named, selfcheck};
+use pinfold_sim::caught::caught;
 use pinfold_sim::run::Found;
 use pinfold_sim::script::Script;
 use pinfold_workload::unit::{ParseWithinError, bytes, parse_bytes, parse_within};
@@ -138,8 +139,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending, Failure> {
     for configuration in chosen {
         let plan = Plan::new(reduced(arguments, configuration), arguments.key);
         let bar = progress(plan.configuration.name);
-        let explored = explore(&plan, &options(arguments), &|now| show(&bar, now, &stop));
+        let explored =
+            caught(|| explore(&plan, &options(arguments), &|now| show(&bar, now, &stop)));
         bar.finish_and_clear();
+        let explored = explored.map_err(|panic| fell_over(&plan, &panic))?;
         let written = explored.found.as_ref().map(|found| shown(&plan, found)).unwrap_or_default();
         scripts.extend(written.script.clone());
         let checked = Checked::of(&plan.configuration, &explored, written);
@@ -154,6 +157,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending, Failure> {
     print(|out| if arguments.json { json(out, &report) } else { report.write(out) })?;
     let ending = ending(report.verdict());
     picture::write(page.as_ref(), || drawn(scripts.first()), ending)
+}
+
+/// The core, or its World, panicked: a broken promise without a way to it.
+fn fell_over(plan: &Plan, panic: &str) -> Failure {
+    Failure::Violated(format!("{}: it panicked: {panic}", plan.configuration.name))
 }
 
 /// The configurations of a name.
@@ -313,11 +321,6 @@ fn progress(name: &str) -> ProgressBar {
         Ok(style) => bar.with_style(style),
         Err(_) => bar,
     }
-}
-
-/// As much as the rest of the program needs to know of what was explored.
-pub(crate) fn is_whole(explored: &Explored) -> bool {
-    explored.stopped.is_none()
 }
 
 #[cfg(test)]

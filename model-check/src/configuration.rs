@@ -51,13 +51,14 @@ pub struct LoadPlan {
 pub struct Bounds {
     /// Requests under way or not replied to, before one is brought twice or sent again.
     pub requests: usize,
-    /// Checkpoints with a record, and moves that linger, before another save begins.
+    /// Checkpoints with a record before another save begins.
     pub checkpoints: u64,
     /// How often a worker lives.
     pub lives: u16,
     /// Pieces of delete work before more is asked for.
     pub work: usize,
-    /// Objects without a record before another put lands late.
+    /// Moves that linger, deletes that may still take effect, and lost objects that may be found
+    /// again, before there is another one.
     pub strays: usize,
 }
 
@@ -313,6 +314,7 @@ impl Menu {
     fn offer_transfers(&self, world: &World, found: &mut Vec<Choice>) {
         let checkpoints = world.coordinator.disk.catalog.gauges().checkpoints;
         let full = checkpoints >= self.bounds.checkpoints;
+        let joins = world.open_attempts();
         for process in 0..world.setup.workers {
             for plan in self.saves.iter().filter(|_| !full) {
                 let SavePlan { endpoint, geometry, shards, publishes, compares } = *plan;
@@ -325,7 +327,6 @@ impl Menu {
                     publishes,
                     compares,
                 };
-                let joins = world.open_attempts();
                 let joined = joins.iter().filter(|it| it.1 == endpoint);
                 let joined = joined.filter(|it| it.3 & shards == shards).map(|it| it.0);
                 let all = (1_u8 << world.setup.shards) - 1;

@@ -87,7 +87,7 @@ impl Checked {
             name: it.name,
             about: it.about,
             verdict: verdict.word(),
-            complete: super::is_whole(explored) && explored.found.is_none(),
+            complete: explored.is_exhaustive(),
             states: progress.states,
             transitions: progress.transitions,
             depth: progress.depth,

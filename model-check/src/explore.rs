@@ -3,28 +3,24 @@
 //! So whatever is found is found by a shortest way, with any number of threads. Threads share the
 //! table of visited states; each level's new states are put into one list before the next begins.
 
+use core::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError, mpsc};
 use std::time::Duration;
 
-use pinfold_sim::likeness::Words;
-use pinfold_sim::violation::Violation;
+use pinfold_core::invariant::Invariant;
+use pinfold_sim::violation::{Judge, Violation};
 
 use crate::configuration::{Plan, Step};
+use crate::level::{Broken, Kept, Level, New, Part, Recovering};
 use crate::node::{Node, Rests};
 use crate::properties::Reached;
-use crate::table::{Inserted, Table};
+use crate::recoveries::{Endless, Recoveries, Recovers};
+use crate::table::Table;
 use crate::tree::{Number, Tree};
 use crate::watchdog::{Limits, Spent, Watchdog};
 
-/// How many states a thread takes at once.
-const CHUNK: usize = 256;
-/// How often the budgets are looked at.
-const LOOKS: Duration = Duration::from_millis(50);
-/// So many states of a level are kept until they are looked at; the others are walked to again.
-const KEPT: usize = 1 << 12;
-/// How many slots a table begins with.
-const SLOTS: usize = 1 << 16;
+/// Room for new states that a level has at least.
+const ROOM: usize = 1 << 14;
 
 /// What is asked of an exploration, beside its plan.
 #[derive(Clone, Copy, Debug)]
@@ -107,53 +103,6 @@ impl Explored {
     }
 }
 
-/// What all threads share.
-struct Shared<'a> {
-    plan: &'a Plan,
-    options: &'a Options,
-    table: &'a Table,
-    tree: &'a Tree,
-    /// The states of this level, and the next one to be looked at.
-    level: core::ops::Range<usize>,
-    next: AtomicUsize,
-    transitions: &'a AtomicU64,
-    stop: &'a AtomicBool,
-    full: AtomicBool,
-    /// States of this level that were kept, and how many of the next one were.
-    kept: Vec<Kept>,
-    keeps: AtomicUsize,
-    rests: &'a Rests,
-}
-
-impl Shared<'_> {
-    /// What stopped it, if anything did.
-    fn stopped(&self, watchdog: &Watchdog) -> Option<Stopped> {
-        match watchdog.spent() {
-            Some(spent) => Some(Stopped::Spent(spent)),
-            None if self.full.load(Ordering::Relaxed) => Some(Stopped::Full),
-            None if self.stop.load(Ordering::Relaxed) => Some(Stopped::Told),
-            None => None,
-        }
-    }
-}
-
-/// A state that was kept until it is looked at; or none.
-type Kept = Mutex<Option<Box<Node>>>;
-
-/// A new state: its parent, the step from there, and itself where it is kept.
-type Found = (Number, Step, Option<Box<Node>>);
-
-/// What one thread found in one level.
-#[derive(Default)]
-struct Part {
-    /// The new states, by the place of the chunk in which they were found.
-    found: Vec<(usize, Vec<Found>)>,
-    /// The broken promise of the shortest way.
-    broken: Option<(Number, Option<Step>, Violation)>,
-    recovery: (u32, Number),
-    reached: Reached,
-}
-
 /// Visits every state of a plan. `show` hears of the progress a few times a second, and stops it
 /// by false.
 #[must_use]
@@ -162,258 +111,189 @@ pub fn explore(
     options: &Options,
     show: &(dyn Fn(&Progress) -> bool + Sync),
 ) -> Explored {
-    let mut table = Table::new(SLOTS);
-    let mut tree = Tree::new();
     let watchdog = Watchdog::new(options.limits);
-    let (transitions, stop) = (AtomicU64::new(0), AtomicBool::new(false));
-    let mut made = Explored::default();
-    let first = match Node::first(plan) {
-        Ok((first, _)) => first,
-        Err(violation) => {
-            made.found = Some(Counterexample { violation, way: Vec::new(), at_rest: false });
-            return made;
-        }
-    };
-    table.insert(plan.digest(&first.world, &mut plan.words()));
-    let (mut from, mut before, mut slowest) = (0, 0, (0, 0));
-    let rests = Rests::default();
-    let mut kept = vec![Mutex::new(Some(Box::new(first.clone())))];
-    while from < tree.len() && made.stopped.is_none() && made.found.is_none() {
-        let level = from..tree.len();
-        // A level may have twice as many children each as the one before it had.
-        let children = level.len().div_ceil(before.max(1)).max(2);
-        table.reserve(level.len() * children * 2);
-        before = level.len();
-        from = level.end;
-        let shared = Shared {
+    let run = |recovering| Exploration::new(plan, options, recovering, &watchdog).run(show);
+    if !options.recovers {
+        return run(Recovering::Never);
+    }
+    let made = run(Recovering::Onward);
+    // What is broken behind a few steps of a recovery is broken from an earlier state already.
+    let again = made.found.as_ref().is_some_and(|it| it.at_rest);
+    if again { run(Recovering::Whole) } else { made }
+}
+
+/// What is kept while states are visited.
+struct Exploration<'a> {
+    plan: &'a Plan,
+    options: &'a Options,
+    recovering: Recovering,
+    watchdog: &'a Watchdog,
+    table: Table,
+    tree: Tree,
+    recoveries: Recoveries,
+    rests: Rests,
+    transitions: AtomicU64,
+    stop: AtomicBool,
+    made: Explored,
+}
+
+impl<'a> Exploration<'a> {
+    fn new(
+        plan: &'a Plan,
+        options: &'a Options,
+        recovering: Recovering,
+        watchdog: &'a Watchdog,
+    ) -> Self {
+        Self {
             plan,
             options,
-            table: &table,
-            tree: &tree,
-            level: level.clone(),
-            next: AtomicUsize::new(level.start),
-            transitions: &transitions,
-            stop: &stop,
-            full: AtomicBool::new(false),
-            kept: core::mem::take(&mut kept),
-            keeps: AtomicUsize::new(0),
-            rests: &rests,
+            recovering,
+            watchdog,
+            table: Table::new(ROOM),
+            tree: Tree::new(),
+            recoveries: Recoveries::default(),
+            rests: Rests::default(),
+            transitions: AtomicU64::new(0),
+            stop: AtomicBool::new(false),
+            made: Explored::default(),
+        }
+    }
+
+    /// Level by level, until there is no next one.
+    fn run(mut self, show: &(dyn Fn(&Progress) -> bool + Sync)) -> Explored {
+        let first = match Node::first(self.plan) {
+            Ok((first, _)) => first,
+            Err(violation) => {
+                let found = Counterexample { violation, way: Vec::new(), at_rest: false };
+                self.made.found = Some(found);
+                return self.made;
+            }
         };
+        self.table.insert(self.plan.digest(&first.world, &mut self.plan.words()));
+        let (mut level, mut before) = (0..self.tree.len(), 0);
+        let mut kept = vec![Kept::from(Some(Box::new(first.clone())))];
+        while !level.is_empty() && self.made.stopped.is_none() && self.made.found.is_none() {
+            // A level may have twice as many children each as the one before it had.
+            let children = level.len().div_ceil(before.max(1)).max(2);
+            self.table.reserve(ROOM.max(level.len() * children * 2));
+            before = level.len();
+            let parts = self.run_level(&level, kept, &first, show);
+            kept = self.merge(parts);
+            level = level.end..self.tree.len();
+            if !level.is_empty() {
+                self.made.progress.depth += 1;
+            }
+        }
+        self.follow_recoveries();
+        let bytes = self.table.bytes() + self.tree.bytes() + self.recoveries.bytes();
+        self.made.bytes_per_state = bytes as u64 / self.made.progress.states.max(1);
+        self.made
+    }
+
+    /// Looks at every state of a level with all threads, while this one watches.
+    fn run_level(
+        &mut self,
+        states: &Range<usize>,
+        kept: Vec<Kept>,
+        first: &Node,
+        show: &(dyn Fn(&Progress) -> bool + Sync),
+    ) -> Vec<Part> {
+        let level = Level {
+            plan: self.plan,
+            recovering: self.recovering,
+            table: &self.table,
+            tree: &self.tree,
+            rests: &self.rests,
+            states: states.clone(),
+            next: AtomicUsize::new(states.start),
+            transitions: &self.transitions,
+            stop: &self.stop,
+            full: AtomicBool::new(false),
+            kept,
+            keeps: AtomicUsize::new(0),
+        };
+        let (depth, watchdog) = (self.made.progress.depth, self.watchdog);
+        let held = self.table.bytes() + self.tree.bytes() + self.recoveries.bytes();
         let progress = || Progress {
-            states: table.count() as u64,
-            transitions: transitions.load(Ordering::Relaxed),
-            depth: made.progress.depth,
-            level: [level.len(), shared.next.load(Ordering::Relaxed).min(level.end) - level.start]
-                .map(|count| count as u64),
-            memory_bytes: watchdog.memory_bytes(table.bytes() + tree.bytes()),
+            states: self.table.count() as u64,
+            transitions: self.transitions.load(Ordering::Relaxed),
+            depth,
+            level: [level.states.len(), level.looked_at()].map(|count| count as u64),
+            memory_bytes: watchdog.memory_bytes(held),
             elapsed: watchdog.elapsed(),
         };
-        let parts = run_level(&shared, &first, &watchdog, &progress, show);
-        made.progress = progress();
-        made.stopped = shared.stopped(&watchdog);
-        let chunks = merge(&mut made, parts, &mut slowest, &tree);
-        for (parent, step, node) in chunks {
-            if tree.add(parent, step).is_none() {
-                made.stopped = Some(Stopped::Full);
-                break;
-            }
-            kept.push(Mutex::new(node));
-        }
-        if from < tree.len() {
-            made.progress.depth += 1;
-        }
-    }
-    made.recovery = (slowest.0, tree.way(slowest.1));
-    made.bytes_per_state = (table.bytes() + tree.bytes()) as u64 / made.progress.states.max(1);
-    made
-}
-
-/// Takes in what the threads found; gives the new states in their order.
-fn merge(
-    made: &mut Explored,
-    parts: Vec<Part>,
-    slowest: &mut (u32, Number),
-    tree: &Tree,
-) -> impl Iterator<Item = Found> + use<> {
-    let mut chunks = Vec::new();
-    let mut broken: Option<(Number, Option<Step>, Violation)> = None;
-    for part in parts {
-        chunks.extend(part.found);
-        made.reached.add(&part.reached);
-        if part.recovery.0 > slowest.0 {
-            *slowest = part.recovery;
-        }
-        // What is broken at a state is a step shorter than what is broken behind it.
-        let is_before = |now: &(Number, Option<Step>, Violation)| {
-            broken.as_ref().is_none_or(|it| (now.1.is_some(), now.0) < (it.1.is_some(), it.0))
-        };
-        broken = part.broken.filter(is_before).or(broken.take());
-    }
-    if let Some((state, step, violation)) = broken {
-        let mut way = tree.way(state);
-        let at_rest = step.is_none();
-        way.extend(step);
-        made.found = Some(Counterexample { violation, way, at_rest });
-    }
-    chunks.sort_unstable_by_key(|chunk| chunk.0);
-    chunks.into_iter().flat_map(|chunk| chunk.1)
-}
-
-/// Looks at every state of a level with all threads, while this one watches.
-fn run_level(
-    shared: &Shared<'_>,
-    first: &Node,
-    watchdog: &Watchdog,
-    progress: &(impl Fn() -> Progress + Sync),
-    show: &(dyn Fn(&Progress) -> bool + Sync),
-) -> Vec<Part> {
-    let (done, parts) = mpsc::channel();
-    std::thread::scope(|scope| {
-        for _ in 0..shared.options.threads {
-            let done = done.clone();
-            // Whoever is gone needs no part of it.
-            scope.spawn(move || drop(done.send(Worker::new(shared, first).run())));
-        }
-        drop(done);
-        let mut made = Vec::new();
-        loop {
-            match parts.recv_timeout(LOOKS) {
-                Ok(part) => made.push(part),
-                Err(mpsc::RecvTimeoutError::Disconnected) => return made,
-                Err(mpsc::RecvTimeoutError::Timeout) => {}
-            }
+        let parts = level.run(self.options.threads, first, || {
             let now = progress();
             if watchdog.is_spent(&now) || watchdog.is_due() && !show(&now) {
-                shared.stop.store(true, Ordering::Relaxed);
+                self.stop.store(true, Ordering::Relaxed);
             }
-        }
-    })
-}
-
-/// One thread in one level.
-struct Worker<'a> {
-    shared: &'a Shared<'a>,
-    /// The way to the state that is looked at: each state on it, from the first one on.
-    way: Vec<(Number, Node)>,
-    part: Part,
-}
-
-impl<'a> Worker<'a> {
-    fn new(shared: &'a Shared<'a>, first: &Node) -> Self {
-        Self { shared, way: vec![(0, first.clone())], part: Part::default() }
+        });
+        self.made.progress = progress();
+        let full = level.full.into_inner();
+        self.made.stopped = match watchdog.spent() {
+            Some(spent) => Some(Stopped::Spent(spent)),
+            None if full => Some(Stopped::Full),
+            None if self.stop.load(Ordering::Relaxed) => Some(Stopped::Told),
+            None => None,
+        };
+        parts
     }
 
-    fn run(mut self) -> Part {
-        let shared = self.shared;
-        let (mut choices, mut steps, mut seen) = (Vec::new(), Vec::new(), Vec::new());
-        let mut words = shared.plan.words();
-        loop {
-            let from = shared.next.fetch_add(CHUNK, Ordering::Relaxed);
-            if from >= shared.level.end {
-                return self.part;
-            }
-            let mut found = Vec::new();
-            for state in from..shared.level.end.min(from + CHUNK) {
-                if shared.stop.load(Ordering::Relaxed) {
-                    return self.part;
-                }
-                let Ok(state) = Number::try_from(state) else { continue };
-                let looked = self.reach(state).and_then(|node| {
-                    self.look(state, &node, &mut words)?;
-                    Ok(node)
-                });
-                let node = match looked {
-                    Ok(node) => node,
-                    Err(violation) => {
-                        self.broken(state, None, violation);
-                        continue;
-                    }
+    /// Takes in what the threads found; gives those of the new states that are kept.
+    fn merge(&mut self, parts: Vec<Part>) -> Vec<Kept> {
+        let mut chunks = Vec::new();
+        let mut broken: Option<Broken> = None;
+        for part in parts {
+            chunks.extend(part.chunks);
+            self.made.reached.add(&part.reached);
+            broken = [broken, part.broken].into_iter().flatten().min_by_key(Broken::order);
+        }
+        if let Some(Broken { state, step, violation }) = broken {
+            let mut way = self.tree.way(state);
+            let at_rest = step.is_none();
+            way.extend(step);
+            self.made.found = Some(Counterexample { violation, way, at_rest });
+        }
+        chunks.sort_unstable_by_key(|chunk| chunk.from);
+        let (mut kept, mut recovers) = (Vec::new(), Vec::new());
+        for chunk in chunks {
+            recovers.extend(chunk.recovers);
+            for New { parent, step, digest, node } in chunk.found {
+                let Some(number) = self.tree.add(parent, step) else {
+                    self.made.stopped = Some(Stopped::Full);
+                    return kept;
                 };
-                shared.plan.steps(&node.world, &mut choices, &mut steps);
-                shared.transitions.fetch_add(steps.len() as u64, Ordering::Relaxed);
-                for step in &steps {
-                    let mut next = node.clone();
-                    self.part.reached.step(&node.world, step.choice);
-                    let reached = &mut self.part.reached;
-                    let taken = next.take(shared.plan, *step, &mut seen, |_, it| reached.see(it));
-                    if let Err(violation) = taken {
-                        self.broken(state, Some(*step), violation);
-                        continue;
+                self.table.give_number(digest, number);
+                kept.push(Kept::from(node));
+            }
+        }
+        // A level that was not looked at to its end has gaps, and nothing follows it.
+        if self.made.stopped.is_none() && self.made.found.is_none() {
+            for it in recovers {
+                self.recoveries.add(match it {
+                    Recovers::In(steps) => Recovers::In(steps),
+                    Recovers::Through(steps, digest) => {
+                        let to = self.table.number(digest);
+                        Recovers::Through(steps, to.unwrap_or(Number::MAX))
                     }
-                    match shared.table.insert(shared.plan.digest(&next.world, &mut words)) {
-                        Inserted::New => {
-                            let keeps = shared.keeps.fetch_add(1, Ordering::Relaxed) < KEPT;
-                            found.push((state, *step, keeps.then(|| Box::new(next))));
-                        }
-                        Inserted::Known => {}
-                        Inserted::Full => {
-                            shared.full.store(true, Ordering::Relaxed);
-                            shared.stop.store(true, Ordering::Relaxed);
-                        }
-                    }
-                }
-            }
-            self.part.found.push((from, found));
-        }
-    }
-
-    fn broken(&mut self, state: Number, step: Option<Step>, violation: Violation) {
-        let is_before = self
-            .part
-            .broken
-            .as_ref()
-            .is_none_or(|(other, of, _)| (step.is_some(), state) < (of.is_some(), *other));
-        if is_before {
-            self.part.broken = Some((state, step, violation));
-        }
-    }
-
-    /// Judges a state as it stands.
-    fn look(&mut self, state: Number, node: &Node, words: &mut Words<'_>) -> Result<(), Violation> {
-        node.recount()?;
-        if self.shared.options.recovers {
-            let steps = node.recover(self.shared.plan, words, self.shared.rests)?;
-            if steps > self.part.recovery.0 {
-                self.part.recovery = (steps, state);
+                });
             }
         }
-        Ok(())
+        kept
     }
 
-    /// A state of this level: as it was kept, or walked to again.
-    fn reach(&mut self, state: Number) -> Result<Node, Violation> {
-        let kept = &self.shared.kept[state as usize - self.shared.level.start];
-        if let Some(node) = kept.lock().unwrap_or_else(PoisonError::into_inner).take() {
-            return Ok(*node);
-        }
-        self.walk(state)?;
-        let (_, node) = self.way.last().unwrap_or_else(|| unreachable!("the first state stays"));
-        Ok(node.clone())
-    }
-
-    /// Walks to a state, from the last state that its way shares with the way walked before.
-    fn walk(&mut self, state: Number) -> Result<(), Violation> {
-        let tree = self.shared.tree;
-        let mut missing = Vec::new();
-        let mut at = state;
-        loop {
-            // A parent has a smaller number than its children.
-            while self.way.last().is_some_and(|it| it.0 > at) {
-                self.way.pop();
+    /// Every recovery must come to its end, as far as all of it was visited.
+    fn follow_recoveries(&mut self) {
+        let is_complete = self.made.is_exhaustive();
+        match self.recoveries.longest(is_complete) {
+            Ok((steps, state)) => self.made.recovery = (steps, self.tree.way(state)),
+            Err(Endless(state)) => {
+                let what = "a recovery never comes to its end".to_string();
+                let violation =
+                    Violation { invariant: Invariant::L2, judge: Judge::Recovery, what };
+                let way = self.tree.way(state);
+                self.made.found = Some(Counterexample { violation, way, at_rest: true });
             }
-            if self.way.last().is_some_and(|it| it.0 == at) {
-                break;
-            }
-            missing.push(at);
-            at = tree.parent(at);
         }
-        let mut seen = Vec::new();
-        while let Some(next) = missing.pop() {
-            let Some((_, node)) = self.way.last() else { break };
-            let mut node = node.clone();
-            node.take(self.shared.plan, tree.step(next), &mut seen, |_, _| {})?;
-            self.way.push((next, node));
-        }
-        Ok(())
     }
 }

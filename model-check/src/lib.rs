@@ -8,10 +8,12 @@
 
 pub mod configuration;
 pub mod explore;
+mod level;
 pub mod model;
 pub mod named;
 pub mod node;
 pub mod properties;
+mod recoveries;
 pub mod selfcheck;
 mod table;
 mod tree;

@@ -1,9 +1,14 @@
-//! The states that were visited, as one 64-bit digest each, in a table that threads share.
+//! The states that were visited, as one 64-bit digest each with the state's number, in a table that
+//! threads share.
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+
+use crate::tree::Number;
 
 /// How full a table may get while a level is under way, in eighths.
 const FULL_EIGHTHS: usize = 7;
+/// A table grows by half at least.
+const GROWS: [usize; 2] = [3, 2];
 
 /// What became of a digest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,15 +24,19 @@ pub(crate) enum Inserted {
 /// Digests other than 0. See the [module](self).
 #[derive(Debug)]
 pub(crate) struct Table {
-    slots: Vec<AtomicU64>,
+    digests: Vec<AtomicU64>,
+    numbers: Vec<AtomicU32>,
     count: AtomicUsize,
 }
 
 impl Table {
-    /// Room for at least so many slots.
+    /// Room for so many slots.
     pub(crate) fn new(slots: usize) -> Self {
-        let slots = (0..slots.next_power_of_two()).map(|_| AtomicU64::new(0)).collect();
-        Self { slots, count: AtomicUsize::new(0) }
+        Self {
+            digests: (0..slots).map(|_| AtomicU64::new(0)).collect(),
+            numbers: (0..slots).map(|_| AtomicU32::new(0)).collect(),
+            count: AtomicUsize::new(0),
+        }
     }
 
     pub(crate) fn count(&self) -> usize {
@@ -35,47 +44,77 @@ impl Table {
     }
 
     pub(crate) fn bytes(&self) -> usize {
-        self.slots.len() * size_of::<AtomicU64>()
+        self.digests.len() * (size_of::<AtomicU64>() + size_of::<AtomicU32>())
+    }
+
+    /// Where the search for a digest begins. The least of some digests is no even choice, so it is
+    /// spread once more.
+    fn place(&self, digest: u64) -> usize {
+        let spread = u128::from(digest.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        usize::try_from((spread * self.digests.len() as u128) >> 64).unwrap_or(0)
+    }
+
+    /// The slots from a digest's place on.
+    fn slots(&self, digest: u64) -> impl Iterator<Item = usize> + use<> {
+        let (first, end) = (self.place(digest), self.digests.len());
+        (first..end).chain(0..first)
     }
 
     /// Adds a digest.
     pub(crate) fn insert(&self, digest: u64) -> Inserted {
-        let mask = self.slots.len() - 1;
-        let mut place = usize::try_from(digest >> 7).unwrap_or(0) & mask;
-        loop {
-            let slot = &self.slots[place];
-            match slot.load(Ordering::Relaxed) {
-                0 if self.count() * 8 >= self.slots.len() * FULL_EIGHTHS => return Inserted::Full,
-                0 => {
-                    let swapped =
-                        slot.compare_exchange(0, digest, Ordering::Relaxed, Ordering::Relaxed);
-                    match swapped {
-                        Ok(_) => {
-                            self.count.fetch_add(1, Ordering::Relaxed);
-                            return Inserted::New;
-                        }
-                        Err(other) if other == digest => return Inserted::Known,
-                        Err(_) => {}
-                    }
+        for slot in self.slots(digest).map(|slot| &self.digests[slot]) {
+            let mut there = slot.load(Ordering::Relaxed);
+            if there == 0 {
+                if self.count() * 8 >= self.digests.len() * FULL_EIGHTHS {
+                    return Inserted::Full;
                 }
-                other if other == digest => return Inserted::Known,
-                _ => {}
+                let order = Ordering::Relaxed;
+                match slot.compare_exchange(0, digest, order, order) {
+                    Ok(_) => {
+                        self.count.fetch_add(1, Ordering::Relaxed);
+                        return Inserted::New;
+                    }
+                    Err(other) => there = other,
+                }
             }
-            place = (place + 1) & mask;
+            if there == digest {
+                return Inserted::Known;
+            }
         }
+        Inserted::Full
+    }
+
+    /// The slot of a digest.
+    fn find(&self, digest: u64) -> Option<usize> {
+        let there = |slot: usize| self.digests[slot].load(Ordering::Relaxed);
+        let mut slots = self.slots(digest).take_while(|slot| there(*slot) != 0);
+        slots.find(|slot| there(*slot) == digest)
+    }
+
+    /// Says which state a digest is of.
+    pub(crate) fn give_number(&self, digest: u64, number: Number) {
+        if let Some(slot) = self.find(digest) {
+            self.numbers[slot].store(number, Ordering::Relaxed);
+        }
+    }
+
+    /// The state of a digest, which was given its number.
+    pub(crate) fn number(&self, digest: u64) -> Option<Number> {
+        self.find(digest).map(|slot| self.numbers[slot].load(Ordering::Relaxed))
     }
 
     /// Makes room for so many more.
     pub(crate) fn reserve(&mut self, more: usize) {
+        let slots = self.digests.len();
         let needed = (self.count() + more) * 8 / FULL_EIGHTHS + 1;
-        if needed <= self.slots.len() {
+        if needed <= slots {
             return;
         }
-        let larger = Self::new(needed);
-        for slot in &self.slots {
-            let digest = slot.load(Ordering::Relaxed);
-            if digest > 0 {
-                larger.insert(digest);
+        let larger = Self::new(needed.max(slots * GROWS[0] / GROWS[1]));
+        for (digest, number) in self.digests.iter().zip(&self.numbers) {
+            let digest = digest.load(Ordering::Relaxed);
+            if digest > 0 && larger.insert(digest) == Inserted::New {
+                larger.give_number(digest, number.load(Ordering::Relaxed));
             }
         }
         *self = larger;
@@ -92,12 +131,18 @@ mod tests {
         for digest in 1..=7 {
             assert_eq!(table.insert(digest << 7), Inserted::New);
             assert_eq!(table.insert(digest << 7), Inserted::Known);
+            table.give_number(digest << 7, 70 + u32::try_from(digest).unwrap());
         }
         assert_eq!(table.insert(10 << 7), Inserted::Full);
         assert_eq!(table.insert(7 << 7), Inserted::Known);
         table.reserve(3);
-        assert_eq!((table.count(), table.bytes()), (7, 128));
+        assert_eq!((table.count(), table.bytes()), (7, 12 * 12));
         assert_eq!(table.insert(7 << 7), Inserted::Known);
         assert_eq!(table.insert(10 << 7), Inserted::New);
+        for digest in 1..=7 {
+            let number = table.number(digest << 7).map(u64::from);
+            assert_eq!(number, Some(70 + digest));
+        }
+        assert_eq!(table.number(11 << 7), None);
     }
 }

@@ -114,6 +114,12 @@ impl Recovery {
         self.steps
     }
 
+    /// The first step from a World; none where nothing is under way.
+    #[must_use]
+    pub fn first(world: &World) -> Option<Choice> {
+        ending(world)
+    }
+
     /// The next step, or none when the phase is over.
     fn next(&mut self, world: &World) -> Option<Choice> {
         ending(world).or_else(|| match self.phase {

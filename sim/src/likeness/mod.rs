@@ -163,8 +163,13 @@ impl<'a> Words<'a> {
     pub fn digest(&mut self, namings: &[Naming], key: u64) -> u64 {
         self.rank();
         self.shorten();
-        let some = namings.chunks(LANES).flat_map(|some| self.digest_as(some, key));
-        some.min().unwrap_or(0)
+        let least = |some: &[Naming]| match some.len() {
+            1 => self.digest_as::<1>(some, key),
+            2 => self.digest_as::<2>(some, key),
+            3 | 4 => self.digest_as::<4>(some, key),
+            _ => self.digest_as::<LANES>(some, key),
+        };
+        namings.chunks(LANES).map(least).min().unwrap_or(0)
     }
 
     /// Ranks what grows, from the highest one down. A sequence keeps its distance from the highest
@@ -210,8 +215,9 @@ impl<'a> Words<'a> {
         self.short.extend(run.map(Word::Plain));
     }
 
-    /// The digests under a few namings, side by side; where there are fewer, the last one again.
-    fn digest_as(&self, namings: &[Naming], key: u64) -> [u64; LANES] {
+    /// The least digest under a few namings, side by side; where there are fewer, the last one
+    /// again.
+    fn digest_as<const LANES: usize>(&self, namings: &[Naming], key: u64) -> u64 {
         let namings: [&Naming; LANES] =
             core::array::from_fn(|lane| &namings[lane.min(namings.len() - 1)]);
         let (mut state, mut outer) = ([key; LANES], Vec::new());
@@ -246,11 +252,11 @@ impl<'a> Words<'a> {
                 }
             }
         }
-        state.map(|state| mix(state, key))
+        state.into_iter().map(|state| mix(state, key)).min().unwrap_or(0)
     }
 }
 
-/// How many namings are digested side by side: the processor works on several at once.
+/// How many namings are digested side by side at most: the processor works on several at once.
 const LANES: usize = 8;
 
 /// Names and items begin behind the small numbers, and are told from them.

@@ -4,6 +4,7 @@
 //! one frame that is written and not yet synced. A crash keeps any number of that frame's bytes.
 
 use core::hash::{Hash, Hasher};
+use std::sync::Arc;
 
 use pinfold_core::catalog::{Catalog, Event};
 use pinfold_core::engine::{Batch, Config, Engine};
@@ -13,6 +14,7 @@ use pinfold_core::journal::snapshot;
 use pinfold_core::policy::Genesis;
 use pinfold_core::replay::{RecoverError, Replay, decode_event, follow};
 
+use crate::shared::Shared;
 use crate::violation::{Judge, Violation};
 
 /// How many synced frames are looked at again when a frame behind them is torn.
@@ -26,7 +28,7 @@ pub struct Disk {
     /// How many records.
     pub position: u64,
     /// The last frames, each with the number of its first record: what a crash looks back to.
-    recent: Vec<(u64, Vec<u8>)>,
+    recent: Vec<(u64, Arc<[u8]>)>,
 }
 
 /// The coordinator. See the [module](self).
@@ -37,7 +39,7 @@ pub struct Coordinator {
     /// A frame that is written and not yet synced.
     pub batch: Option<Batch>,
     /// The disk.
-    pub disk: Disk,
+    pub disk: Shared<Disk>,
 }
 
 /// The core refused what it had written itself.
@@ -78,7 +80,7 @@ impl Coordinator {
         Ok(Self {
             engine: Some(engine),
             batch: None,
-            disk: Disk { catalog, position: 1, recent: Vec::new() },
+            disk: Shared::new(Disk { catalog, position: 1, recent: Vec::new() }),
         })
     }
 
@@ -148,8 +150,7 @@ impl Coordinator {
     /// # Errors
     /// [`Unreadable`] when the core does not take its own records.
     pub fn restart(&mut self) -> Result<(), Unreadable> {
-        let Disk { catalog, position, .. } = self.disk.clone();
-        let replay = Replay::from_snapshot(catalog, position);
+        let replay = Replay::from_snapshot(self.disk.catalog.clone(), self.disk.position);
         let engine = Engine::resume(Config::default(), replay);
         self.engine = Some(engine.map_err(Unreadable::new)?);
         Ok(())
@@ -177,7 +178,7 @@ impl Disk {
     fn keep(&mut self, frame: &[u8], kept_bytes: u32) -> Result<Vec<Event>, Unreadable> {
         let epoch = self.catalog.job().epoch;
         let first = self.recent.first().map_or(self.position, |recent| recent.0);
-        let mut bytes: Vec<u8> = self.recent.iter().flat_map(|it| &it.1).copied().collect();
+        let mut bytes: Vec<u8> = self.recent.iter().flat_map(|it| &*it.1).copied().collect();
         let whole = bytes.len() + frame.len();
         bytes.extend_from_slice(frame.get(..kept_bytes as usize).unwrap_or(frame));
         bytes.resize(whole, 0);
@@ -202,7 +203,7 @@ impl Disk {
         if self.recent.len() == REMEMBERED {
             self.recent.remove(0);
         }
-        self.recent.push((first, frame.to_vec()));
+        self.recent.push((first, frame.into()));
     }
 
     /// Replaces the records by their snapshot.

@@ -5,7 +5,8 @@
 
 use core::hash::{Hash, Hasher};
 
-use pinfold_core::catalog::Command;
+use pinfold_core::catalog::{Catalog, Command};
+use pinfold_core::engine::Engine;
 use pinfold_core::id::{Incarnation, Minted, OpId};
 
 use super::choice::About;
@@ -82,9 +83,12 @@ impl World {
             || self.catalogs().any(|it| it.has_life(number))
     }
 
-    fn catalogs(&self) -> impl Iterator<Item = &pinfold_core::catalog::Catalog> {
-        let live = self.coordinator.engine.as_ref().map(|engine| engine.catalog());
-        core::iter::once(&self.coordinator.disk.catalog).chain(live)
+    /// The catalog on disk and the live one, where it differs: at rest it may not (I11), which is
+    /// judged.
+    fn catalogs(&self) -> impl Iterator<Item = &Catalog> {
+        let Coordinator { engine, disk, .. } = &*self.coordinator;
+        let live = engine.as_ref().filter(|_| !self.coordinator.is_at_rest());
+        core::iter::once(&disk.catalog).chain(live.map(Engine::catalog))
     }
 
     fn say_owners(&self, words: &mut Words<'_>) {
@@ -183,7 +187,6 @@ fn say_coordinator(coordinator: &Coordinator, words: &mut Words<'_>) {
     let Coordinator { engine, batch, disk } = coordinator;
     disk.catalog.hash_rows(words);
     (engine.is_some(), coordinator.is_at_rest()).hash(words);
-    // At rest the engine has what the disk has (I11), which is judged.
     if let Some(engine) = engine.as_ref().filter(|_| !coordinator.is_at_rest()) {
         engine.catalog().hash_rows(words);
         engine.hash_under_way(batch.as_ref(), words);

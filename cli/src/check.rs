@@ -14,9 +14,10 @@ use std::time::Duration;
 
 use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use pinfold_model_check::configuration::{Configuration, Plan, Tier};
+use pinfold_model_check::configuration::{Configuration, Tier};
 use pinfold_model_check::explore::{Counterexample, Options, Progress, explore};
 use pinfold_model_check::node::Node;
+use pinfold_model_check::plan::Plan;
 use pinfold_model_check::verdict::Verdict;
 use pinfold_model_check::watchdog::Limits;
 use pinfold_model_check::{model, named, selfcheck};

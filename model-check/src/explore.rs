@@ -10,9 +10,9 @@ use std::time::Duration;
 use pinfold_core::invariant::Invariant;
 use pinfold_sim::violation::{Judge, Violation};
 
-use crate::configuration::{Plan, Step};
 use crate::level::{Broken, Kept, Level, New, Part, Recovering};
 use crate::node::{Node, Rests};
+use crate::plan::{Plan, Step};
 use crate::properties::Reached;
 use crate::recoveries::{Endless, Recoveries, Recovers};
 use crate::table::Table;

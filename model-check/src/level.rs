@@ -11,8 +11,8 @@ use pinfold_sim::seen::Seen;
 use pinfold_sim::violation::Violation;
 use pinfold_sim::world::choice::Choice;
 
-use crate::configuration::{Plan, Step};
 use crate::node::{Node, Rests};
+use crate::plan::{Plan, Step};
 use crate::properties::Reached;
 use crate::recoveries::Recovers;
 use crate::table::{Inserted, Table};
@@ -180,7 +180,6 @@ impl<'a> Worker<'a> {
     fn visit(&mut self, state: Number, chunk: &mut Chunk) -> Result<(), Violation> {
         let level = self.level;
         let node = self.reach(state)?;
-        node.recount()?;
         level.plan.steps(&node.world, &mut self.choices, &mut self.steps);
         let steps = core::mem::take(&mut self.steps);
         level.transitions.fetch_add(steps.len() as u64, Ordering::Relaxed);

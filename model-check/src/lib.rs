@@ -9,9 +9,11 @@
 pub mod configuration;
 pub mod explore;
 mod level;
+pub mod menu;
 pub mod model;
 pub mod named;
 pub mod node;
+pub mod plan;
 pub mod properties;
 mod recoveries;
 pub mod selfcheck;

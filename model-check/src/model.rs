@@ -13,8 +13,8 @@ use pinfold_sim::script::world::say;
 use pinfold_sim::violation::Violation;
 use stateright::{Checker, Model, Property};
 
-use crate::configuration::{Plan, Step};
 use crate::node::{Node, Rests};
+use crate::plan::{Plan, Step};
 use crate::properties::is_at_stake;
 
 /// A plan as a stateright model. See the [module](self).
@@ -78,11 +78,8 @@ impl Modelled {
     fn state(&self, node: Node, broken: Option<Violation>) -> State {
         let mut words = self.plan.words();
         let digest = self.plan.digest(&node.world, &mut words);
-        let mut at_rest = || {
-            node.recount()?;
-            node.recover(&self.plan, &mut words, &self.rests)
-        };
-        let broken = broken.or_else(|| at_rest().err());
+        let mut recovered = || node.recover(&self.plan, &mut words, &self.rests);
+        let broken = broken.or_else(|| recovered().err());
         State { node, digest, broken }
     }
 

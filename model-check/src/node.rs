@@ -12,7 +12,7 @@ use pinfold_sim::violation::{Judge, Violation};
 use pinfold_sim::world::World;
 use pinfold_sim::world::choice::{About, Choice, Coordinate, Passage};
 
-use crate::configuration::{Plan, Step};
+use crate::plan::{Plan, Step};
 
 /// No step is followed at once by more than this.
 const MOST_FOLLOWING: usize = 500;
@@ -50,6 +50,7 @@ impl Node {
         for choice in &choices {
             made.choose(*choice, &mut seen, &mut |_, _| {})?;
         }
+        made.judges.recount(&made.world)?;
         Ok((made, choices))
     }
 
@@ -68,8 +69,10 @@ impl Node {
         Ok(done)
     }
 
-    /// Takes a step, and whatever follows from it at once. Each choice is shown with what was seen
-    /// of it, before it is judged.
+    /// Takes a step, and whatever follows from it at once, and recounts the core where that changed
+    /// it. Each choice is shown with what was seen of it, before it is judged.
+    ///
+    /// So every judge has spoken before the state is taken for one that was visited.
     ///
     /// # Errors
     /// The promise that is broken by it.
@@ -80,9 +83,13 @@ impl Node {
         seen: &mut Vec<Seen>,
         mut show: impl FnMut(Choice, &[Seen]),
     ) -> Result<(), Violation> {
+        let before = self.world.coordinator.clone();
         let mut next = Some(step.choice);
         for _ in 0..MOST_FOLLOWING {
-            let Some(choice) = next else { return Ok(()) };
+            let Some(choice) = next else {
+                let is_unchanged = before.is_unchanged(&self.world.coordinator);
+                return if is_unchanged { Ok(()) } else { self.judges.recount(&self.world) };
+            };
             if !self.choose(choice, seen, &mut show)? {
                 let what = format!("what was offered is no choice: {choice:?}");
                 return Err(Violation { invariant: Invariant::L2, judge: Judge::Recovery, what });
@@ -91,14 +98,6 @@ impl Node {
         }
         let what = format!("what follows from {:?} never ends", step.choice);
         Err(Violation { invariant: Invariant::L2, judge: Judge::Recovery, what })
-    }
-
-    /// Recounts the core.
-    ///
-    /// # Errors
-    /// The promise that is broken.
-    pub fn recount(&self) -> Result<(), Violation> {
-        self.judges.recount(&self.world)
     }
 
     /// Recovers, and gives how many steps that took.

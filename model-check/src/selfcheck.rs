@@ -6,9 +6,10 @@
 
 use std::time::Duration;
 
-use crate::configuration::{Configuration, Plan};
+use crate::configuration::Configuration;
 use crate::explore::{Explored, Options, Progress, explore};
 use crate::model::compare;
+use crate::plan::Plan;
 use crate::verdict::Verdict;
 
 /// A way to check a configuration.

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use pinfold_sim::digest::Digest;
 
-use crate::configuration::Step;
+use crate::plan::Step;
 
 /// The number of a state, in the order in which they were found.
 pub(crate) type Number = u32;

@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use pinfold_core::invariant::Invariant;
-use pinfold_model_check::configuration::{Configuration, Plan, Tier};
+use pinfold_model_check::configuration::{Configuration, Tier};
 use pinfold_model_check::explore::{Explored, Options, Stopped, explore};
 use pinfold_model_check::model::compare;
 use pinfold_model_check::named::{all, named};
+use pinfold_model_check::plan::Plan;
 use pinfold_model_check::selfcheck::self_check;
 use pinfold_model_check::verdict::{Standing, Verdict};
 use pinfold_model_check::watchdog::{Limits, Spent};

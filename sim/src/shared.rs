@@ -15,6 +15,12 @@ impl<T> Shared<T> {
     pub fn new(value: T) -> Self {
         Self(Arc::new(value))
     }
+
+    /// True while neither of the two was changed since one was cloned from the other.
+    #[must_use]
+    pub fn is_unchanged(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
 }
 
 impl<T> Deref for Shared<T> {

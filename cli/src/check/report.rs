@@ -65,7 +65,7 @@ struct Violation {
 impl Checked {
     pub(super) fn of(it: &Configuration, explored: &Explored, written: Written) -> Self {
         let (progress, verdict) = (&explored.progress, explored.verdict(it.pinned));
-        let steps = |way: &[pinfold_model_check::configuration::Step]| {
+        let steps = |way: &[pinfold_model_check::plan::Step]| {
             let said = way.iter().map(|step| {
                 let text = say(&it.setup, step.choice);
                 if step.unheard { format!("{text}, and its answer is lost") } else { text }

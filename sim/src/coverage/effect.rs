@@ -72,6 +72,7 @@ const ROWS: [Row; Kind::COUNT] = [
     Row(Kind::SendList, Heard, "a list was answered command by command"),
     Row(Kind::Conflict, Heard, "one of the two contents was refused"),
     Row(Kind::Malformed, Heard, "it was refused by the field that is wrong"),
+    Row(Kind::Mistake, Heard, "it was refused as unknown, or not so"),
     Row(Kind::Pretend, Heard, "it was refused as not an operator's"),
     Row(Kind::GiveUp, Stirred, "the transfer went on"),
     Row(Kind::Cancel, Ripe, "the transfer held a pin, or its question was under way"),

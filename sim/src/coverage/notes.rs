@@ -377,6 +377,11 @@ impl Notes {
                     Rejection::Malformed(_) => count(Cell::Effect(Kind::Malformed)),
                     Rejection::NotOperator => count(Cell::Effect(Kind::Pretend)),
                     Rejection::OpConflict => count(Cell::Effect(Kind::Conflict)),
+                    Rejection::UnknownIncarnation
+                    | Rejection::UnknownPin
+                    | Rejection::UnknownObject
+                    | Rejection::NotCollecting
+                    | Rejection::ShardNotClaimed { .. } => count(Cell::Effect(Kind::Mistake)),
                     _ => {}
                 }
                 let refusal = names::refusal(rejection);

@@ -2,13 +2,16 @@
 
 use pinfold_core::catalog::Command;
 use pinfold_core::engine::Request;
-use pinfold_core::id::{Generation, Incarnation, ObjectId, OpId, PinId, ShardIndex};
-use pinfold_core::outcome::{DeleteOutcome, Loss, LostObject};
+use pinfold_core::id::{CheckpointId, Generation, Incarnation, ObjectId, OpId, PinId, ShardIndex};
+use pinfold_core::outcome::{DeleteOutcome, Evidence, Loss, LostObject};
 
-use super::choice::{Act, JobId, PinName, Publishes};
+use super::choice::{Act, JobId, Mistake, PinName, Publishes};
 use super::network::Asks;
 use super::{Waiting, World};
 use crate::seen::Seen;
+
+/// An incarnation, and a generation, that nobody is given.
+const NEVER: u64 = 1 << 48;
 
 impl World {
     /// A process sends a command by itself.
@@ -17,6 +20,9 @@ impl World {
         match act {
             Act::Report(number) => return self.report(index, number),
             Act::Conflict => return self.conflict(index, seen),
+            Act::Mistake(mistake @ (Mistake::Incarnation | Mistake::NotHeld(_))) => {
+                return self.mistaken_at_once(index, mistake, seen);
+            }
             Act::Settle(pin, evidence)
                 if is_operator && evidence.is_final() && !self.is_proven(pin) =>
             {
@@ -62,15 +68,59 @@ impl World {
             }
             Act::Retire(process) => Command::Retire { owner: self.owner(process) },
             Act::Malformed => Command::Collect { limit: 0 },
+            Act::Mistake(mistake) => self.mistaken(mistake)?,
             Act::Report(_) | Act::Conflict => return None,
         })
     }
 
+    /// The command of who is wrong about something. Should it have become true on its way, it says
+    /// nothing that harms.
+    fn mistaken(&self, mistake: Mistake) -> Option<Command> {
+        let owner = self.setup.owner(0);
+        // No operation has the number 0.
+        let op = OpId { owner, incarnation: Incarnation(1), sequence: 0 };
+        let nobody = PinId { op, place: 0 };
+        let here = ObjectId { shard: ShardIndex(0), index: 0 };
+        let elsewhere = ObjectId { shard: ShardIndex(self.setup.shards.into()), index: 0 };
+        let settle = |pin, shard, evidence| Command::Settle { pin, shard, evidence };
+        let unknown = |checkpoint, object| Command::Deleted {
+            checkpoint,
+            outcomes: vec![(object, DeleteOutcome::Unknown)],
+        };
+        let lost = |checkpoint, object| Command::Lost {
+            checkpoint,
+            object: LostObject::Private(object),
+            why: Loss::Absent,
+        };
+        Some(match mistake {
+            Mistake::Publish => Command::Publish { pin: nobody, turn: None },
+            Mistake::Settle => settle(nobody, None, Evidence::InDoubt),
+            Mistake::Release => Command::Release { pin: nobody },
+            Mistake::Doubt => Command::Doubt { pin: nobody, doubtful: true },
+            Mistake::Foreign(pin) => Command::Publish { pin: self.pin_id(pin), turn: None },
+            Mistake::Shard(pin) => {
+                settle(self.pin_id(pin), Some(elsewhere.shard), Evidence::InDoubt)
+            }
+            Mistake::Active(pin) => settle(self.pin_id(pin), None, Evidence::Active),
+            Mistake::Lost(generation) => lost(self.checkpoint(generation)?, elsewhere),
+            Mistake::NotHeld(generation) => lost(self.checkpoint(generation)?, here),
+            Mistake::Deleted(generation) => unknown(self.checkpoint(generation)?, here),
+            Mistake::DeletedOther(generation) => unknown(self.checkpoint(generation)?, elsewhere),
+            Mistake::DeletedNothing => {
+                let endpoint = self.library.manifest(0, 0).endpoint().id();
+                let generation = Generation(NEVER);
+                unknown(CheckpointId { endpoint, generation }, here)
+            }
+            Mistake::Fence(process) => {
+                let owner = self.owner(process);
+                Command::Fence { owner, incarnation: Incarnation(NEVER) }
+            }
+            Mistake::Incarnation => return None,
+        })
+    }
+
     /// The checkpoint of a generation that has a record on disk.
-    pub(crate) fn checkpoint(
-        &self,
-        generation: Generation,
-    ) -> Option<pinfold_core::id::CheckpointId> {
+    pub(crate) fn checkpoint(&self, generation: Generation) -> Option<CheckpointId> {
         match self.coordinator.disk.catalog.fate(generation) {
             pinfold_core::catalog::Fate::Counted(id) => Some(id),
             pinfold_core::catalog::Fate::NeverMinted | pinfold_core::catalog::Fate::Collected => {
@@ -152,6 +202,24 @@ impl World {
         let other = same.unwrap_or(Command::Collect { limit: 7 });
         let request = Request::Command(op, other);
         self.submit(Waiting::Nobody, request, false, seen);
+    }
+
+    /// What could become true on its way arrives at once; whatever comes of it, the process hears
+    /// nothing.
+    fn mistaken_at_once(&mut self, index: u8, mistake: Mistake, seen: &mut Vec<Seen>) {
+        let owner = self.owner(index);
+        let (incarnation, sequence, command) = match self.mistaken(mistake) {
+            Some(command) => {
+                let process = &mut self.processes[usize::from(index)];
+                let Some(incarnation) = process.incarnation else { return };
+                let sequence = process.next;
+                process.next += 1;
+                (incarnation, sequence, command)
+            }
+            None => (Incarnation(NEVER), 1, Command::Collect { limit: 1 }),
+        };
+        let op = OpId { owner, incarnation, sequence };
+        self.submit(Waiting::Nobody, Request::Command(op, command), false, seen);
     }
 
     /// A worker publishes one more turn, or the mark, with a transfer's pin.

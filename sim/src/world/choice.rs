@@ -94,6 +94,39 @@ pub enum Publishes {
     Turn(u8, u8),
 }
 
+/// What a process can be wrong about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Mistake {
+    /// It publishes with a pin that nobody took.
+    Publish,
+    /// It settles a pin that nobody took.
+    Settle,
+    /// It releases a pin that nobody took.
+    Release,
+    /// It marks a pin that nobody took.
+    Doubt,
+    /// It publishes with the pin of another process.
+    Foreign(PinName),
+    /// It settles a shard that the pin does not claim.
+    Shard(PinName),
+    /// It settles a pin as still in use.
+    Active(PinName),
+    /// It says of an object that the checkpoint does not have that it is lost.
+    Lost(Generation),
+    /// It says of a checkpoint of which it has no pin that it is lost.
+    NotHeld(Generation),
+    /// It reports a delete that nobody asked for.
+    Deleted(Generation),
+    /// It reports the delete of an object that the checkpoint does not have.
+    DeletedOther(Generation),
+    /// It reports the delete of a checkpoint that was never prepared.
+    DeletedNothing,
+    /// It fences an incarnation of a process that nobody was given.
+    Fence(u8),
+    /// It speaks as an incarnation that nobody was given.
+    Incarnation,
+}
+
 /// A command that a process sends by itself, beside its transfers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Act {
@@ -123,6 +156,8 @@ pub enum Act {
     Malformed,
     /// The last operation once more, with other content.
     Conflict,
+    /// Something that is not so.
+    Mistake(Mistake),
 }
 
 /// How a put goes.

@@ -103,6 +103,7 @@ pub enum Kind {
     SendList,
     Conflict,
     Malformed,
+    Mistake,
     Pretend,
     GiveUp,
     Cancel,
@@ -136,7 +137,7 @@ pub enum Kind {
 struct Row(Kind, Group, &'static str, &'static str);
 
 /// Every kind with its group, its name, and what it stands for.
-const ROWS: [Row; 73] = [
+const ROWS: [Row; 74] = [
     Row(Kind::Register, Group::Always, "register", "a process registers"),
     Row(Kind::Save, Group::Always, "save", "a worker begins a save"),
     Row(Kind::Load, Group::Always, "load", "a worker begins a load"),
@@ -183,6 +184,7 @@ const ROWS: [Row; 73] = [
     Row(Kind::SendList, Group::Asked, "list", "two commands are sent again as a list"),
     Row(Kind::Conflict, Group::Up, "conflict", "an operation comes with other content"),
     Row(Kind::Malformed, Group::Up, "malformed", "something comes that is no command"),
+    Row(Kind::Mistake, Group::Up, "mistake", "somebody names what never was"),
     Row(Kind::Pretend, Group::Up, "pretend", "a worker sends what only an operator may"),
     Row(Kind::GiveUp, Group::Jobs, "give-up", "a rank stops waiting for the others"),
     Row(Kind::Cancel, Group::Jobs, "cancel", "a transfer is cancelled"),
@@ -368,9 +370,12 @@ impl Kind {
             | Act::Lost(_)
             | Act::Fence(..)
             | Act::Retire(_) => true,
-            Act::Doubt(..) | Act::Collect(_) | Act::Report(_) | Act::Malformed | Act::Conflict => {
-                false
-            }
+            Act::Doubt(..)
+            | Act::Collect(_)
+            | Act::Report(_)
+            | Act::Malformed
+            | Act::Conflict
+            | Act::Mistake(_) => false,
         }
     }
 
@@ -390,6 +395,7 @@ impl Kind {
             Act::Retire(_) => Self::RetireOwner,
             Act::Malformed => Self::Malformed,
             Act::Conflict => Self::Conflict,
+            Act::Mistake(_) => Self::Mistake,
         }
     }
 

@@ -6,7 +6,7 @@
 
 use pinfold_core::id::Generation;
 
-use super::choice::{About, Act, Choice, Coordinate, JobId, PinName, parts_of};
+use super::choice::{About, Act, Choice, Coordinate, JobId, Mistake, PinName, parts_of};
 use super::{Kind, World};
 use crate::seen::MoveId;
 
@@ -153,5 +153,35 @@ fn act_likeness(act: Act) -> (Act, [u64; 4]) {
         | Act::Retire(_)
         | Act::Malformed
         | Act::Conflict => (act, [0; 4]),
+        Act::Mistake(mistake) => {
+            let (same, numbers) = mistake_likeness(mistake);
+            (Act::Mistake(same), numbers)
+        }
+    }
+}
+
+fn mistake_likeness(mistake: Mistake) -> (Mistake, [u64; 4]) {
+    let of_pin = |same: fn(PinName) -> Mistake, name| {
+        let (name, numbers) = pin(name);
+        (same(name), numbers)
+    };
+    let of_checkpoint = |same: fn(Generation) -> Mistake, generation: Generation| {
+        (same(Generation(0)), [generation.0, 0, 0, 0])
+    };
+    match mistake {
+        Mistake::Foreign(name) => of_pin(Mistake::Foreign, name),
+        Mistake::Shard(name) => of_pin(Mistake::Shard, name),
+        Mistake::Active(name) => of_pin(Mistake::Active, name),
+        Mistake::Lost(generation) => of_checkpoint(Mistake::Lost, generation),
+        Mistake::NotHeld(generation) => of_checkpoint(Mistake::NotHeld, generation),
+        Mistake::Deleted(generation) => of_checkpoint(Mistake::Deleted, generation),
+        Mistake::DeletedOther(generation) => of_checkpoint(Mistake::DeletedOther, generation),
+        Mistake::Publish
+        | Mistake::Settle
+        | Mistake::Release
+        | Mistake::Doubt
+        | Mistake::DeletedNothing
+        | Mistake::Fence(_)
+        | Mistake::Incarnation => (mistake, [0; 4]),
     }
 }

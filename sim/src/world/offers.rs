@@ -3,13 +3,13 @@
 //! A model checker asks for all of them. The simulator draws a kind first, and where a kind has
 //! very many choices it draws one of them by its parts; both end in the same rules.
 
-use pinfold_core::id::{Generation, ObjectId};
+use pinfold_core::id::{CheckpointId, Generation, ObjectId};
 use pinfold_core::outcome::Evidence;
 
 use super::World;
 use super::choice::{
-    About, Act, Choice, Coordinate, DeleteEnd, GetEnd, HostCall, JobId, Lands, ObjectChange,
-    Passage, PinName, Publishes, PutEnd,
+    About, Act, Choice, Coordinate, DeleteEnd, GetEnd, HostCall, JobId, Lands, Mistake,
+    ObjectChange, Passage, PinName, Publishes, PutEnd,
 };
 use super::job::{Doing, Stands};
 use super::kind::{Group, Kind};
@@ -375,6 +375,7 @@ impl World {
             Kind::Undoubt => acts.extend(pins().into_iter().map(|pin| Act::Doubt(pin, false))),
             Kind::RetireOwner => acts.extend(self.each_process().map(Act::Retire)),
             Kind::Malformed => acts.push(Act::Malformed),
+            Kind::Mistake => acts.extend(self.mistakes().into_iter().map(Act::Mistake)),
             Kind::Pretend => {
                 acts.extend([Act::Configure(1), Act::Forget(0)]);
                 acts.extend(self.each_process().map(Act::Retire));
@@ -388,6 +389,27 @@ impl World {
         for process in self.each_process() {
             found.extend(acts.iter().map(|act| Choice::Tell(process, *act)));
         }
+    }
+
+    fn mistakes(&self) -> Vec<Mistake> {
+        let mut all = vec![
+            Mistake::Publish,
+            Mistake::Settle,
+            Mistake::Release,
+            Mistake::Doubt,
+            Mistake::DeletedNothing,
+            Mistake::Incarnation,
+        ];
+        all.extend(self.each_process().map(Mistake::Fence));
+        let of_pin = |pin| [Mistake::Foreign(pin), Mistake::Shard(pin), Mistake::Active(pin)];
+        all.extend(self.pin_names().into_iter().flat_map(of_pin));
+        let of_checkpoint = |id: CheckpointId| {
+            let of_it = [Mistake::Lost, Mistake::NotHeld, Mistake::Deleted, Mistake::DeletedOther];
+            of_it.map(|mistake| mistake(id.generation))
+        };
+        let checkpoints = self.coordinator.disk.catalog.checkpoints();
+        all.extend(checkpoints.into_iter().flat_map(of_checkpoint));
+        all
     }
 
     fn pin_names(&self) -> Vec<PinName> {

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeSet;
 
+use pinfold_core::catalog::{PinFacts, State};
 use pinfold_core::id::{CheckpointId, Generation, ObjectId};
 
 use super::World;
 use super::choice::{
-    About, Act, Choice, Coordinate, DeleteEnd, GetEnd, HostCall, JobId, Lands, ObjectChange,
-    Passage, PinName, Publishes, PutEnd,
+    About, Act, Choice, Coordinate, DeleteEnd, GetEnd, HostCall, JobId, Lands, Mistake,
+    ObjectChange, Passage, PinName, Publishes, PutEnd,
 };
 use super::job::{Doing, Job, Stands};
 use super::setup::GEOMETRIES;
@@ -152,9 +153,47 @@ impl World {
             }
             Act::Retire(other) => self.is_process(other),
             Act::Malformed => true,
+            Act::Mistake(mistake) => self.allows_mistake(process, mistake),
             Act::Conflict => {
                 self.coordinator.engine.is_some() && self.processes[usize::from(process)].next > 1
             }
+        }
+    }
+
+    fn allows_mistake(&self, process: u8, mistake: Mistake) -> bool {
+        let is_operator = self.setup.is_operator(process);
+        let has_pin = |name: PinName| {
+            self.is_process(name.process)
+                && self.coordinator.disk.catalog.has_pin(self.pin_id(name))
+        };
+        match mistake {
+            Mistake::Publish
+            | Mistake::Settle
+            | Mistake::Release
+            | Mistake::Doubt
+            | Mistake::DeletedNothing => true,
+            Mistake::Foreign(pin) => has_pin(pin) && pin.process != process,
+            Mistake::Shard(pin) | Mistake::Active(pin) => {
+                has_pin(pin) && (is_operator || pin.process == process)
+            }
+            Mistake::Lost(generation) | Mistake::DeletedOther(generation) => {
+                self.checkpoint(generation).is_some()
+            }
+            Mistake::NotHeld(generation) => {
+                let Some(engine) = &self.coordinator.engine else { return false };
+                let id = self.checkpoint(generation);
+                let of_it = |pin: &PinFacts| {
+                    Some(pin.checkpoint) == id
+                        && self.pin_name(pin.id).is_some_and(|name| name.process == process)
+                };
+                id.is_some() && !is_operator && !engine.catalog().pins().iter().any(of_it)
+            }
+            Mistake::Deleted(generation) => self
+                .checkpoint(generation)
+                .and_then(|id| self.coordinator.disk.catalog.checkpoint(id))
+                .is_some_and(|facts| facts.state != State::Collecting),
+            Mistake::Fence(other) => is_operator && self.is_process(other),
+            Mistake::Incarnation => self.coordinator.engine.is_some(),
         }
     }
 

@@ -8,8 +8,8 @@ use crate::script::{Fault, Line, Names};
 use crate::seen::MoveId;
 use crate::world::Kind;
 use crate::world::choice::{
-    About, Act, Choice, Coordinate, DeleteEnd, GetEnd, HostCall, JobId, Lands, ObjectChange,
-    Passage, PinName, Publishes, PutEnd, move_id,
+    About, Act, Choice, Coordinate, DeleteEnd, GetEnd, HostCall, JobId, Lands, Mistake,
+    ObjectChange, Passage, PinName, Publishes, PutEnd, move_id,
 };
 use crate::world::setup::Setup;
 
@@ -190,11 +190,37 @@ impl Reader<'_> {
             "retire-owner" => Act::Retire(self.process(self.word(2, "which owner? write w1")?)?),
             "malformed" => Act::Malformed,
             "conflict" => Act::Conflict,
+            "mistake" => Act::Mistake(self.mistake()?),
             _ => {
                 let what = format!("no such verb: {}", self.line.quoted());
                 return Err(self.line.fault(what + ": docs/simulation.md lists them"));
             }
         })
+    }
+
+    fn mistake(&self) -> Result<Mistake, Fault> {
+        Ok(
+            match self.word(2, "which mistake? write publish, settle, release, doubt or another")? {
+                "publish" => Mistake::Publish,
+                "settle" => Mistake::Settle,
+                "release" => Mistake::Release,
+                "doubt" => Mistake::Doubt,
+                "foreign" => Mistake::Foreign(self.pin(3)?),
+                "shard" => Mistake::Shard(self.pin(3)?),
+                "active" => Mistake::Active(self.pin(3)?),
+                "lost" => Mistake::Lost(self.generation(3)?),
+                "not-held" => Mistake::NotHeld(self.generation(3)?),
+                "deleted" => Mistake::Deleted(self.generation(3)?),
+                "deleted-other" => Mistake::DeletedOther(self.generation(3)?),
+                "deleted-nothing" => Mistake::DeletedNothing,
+                "fence" => Mistake::Fence(self.process(self.word(3, "of whom? write w1")?)?),
+                "incarnation" => Mistake::Incarnation,
+                _ => {
+                    let what = format!("no such mistake: {}", self.line.quoted());
+                    return Err(self.line.fault(what + ": docs/simulation.md lists them"));
+                }
+            },
+        )
     }
 
     // Parts.

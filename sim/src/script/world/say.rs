@@ -6,8 +6,8 @@ use pinfold_core::outcome::Evidence;
 use crate::seen::MoveId;
 use crate::world::Kind;
 use crate::world::choice::{
-    About, Act, Choice, Coordinate, DeleteEnd, GetEnd, JobId, Lands, PinName, Publishes, PutEnd,
-    parts_of,
+    About, Act, Choice, Coordinate, DeleteEnd, GetEnd, JobId, Lands, Mistake, PinName, Publishes,
+    PutEnd, parts_of,
 };
 use crate::world::job::shards_of;
 use crate::world::setup::Setup;
@@ -138,6 +138,27 @@ fn say_act(setup: &Setup, act: Act) -> String {
         Act::Retire(process) => format!("retire-owner {}", setup.process_name(process)),
         Act::Malformed => "malformed".to_string(),
         Act::Conflict => "conflict".to_string(),
+        Act::Mistake(mistake) => format!("mistake {}", say_mistake(setup, mistake)),
+    }
+}
+
+fn say_mistake(setup: &Setup, mistake: Mistake) -> String {
+    let pin = |name| say_pin(setup, name);
+    match mistake {
+        Mistake::Publish => "publish".to_string(),
+        Mistake::Settle => "settle".to_string(),
+        Mistake::Release => "release".to_string(),
+        Mistake::Doubt => "doubt".to_string(),
+        Mistake::Foreign(name) => format!("foreign {}", pin(name)),
+        Mistake::Shard(name) => format!("shard {}", pin(name)),
+        Mistake::Active(name) => format!("active {}", pin(name)),
+        Mistake::Lost(generation) => format!("lost c{generation}"),
+        Mistake::NotHeld(generation) => format!("not-held c{generation}"),
+        Mistake::Deleted(generation) => format!("deleted c{generation}"),
+        Mistake::DeletedOther(generation) => format!("deleted-other c{generation}"),
+        Mistake::DeletedNothing => "deleted-nothing".to_string(),
+        Mistake::Fence(process) => format!("fence {}", setup.process_name(process)),
+        Mistake::Incarnation => "incarnation".to_string(),
     }
 }
 

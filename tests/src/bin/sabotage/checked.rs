@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use pinfold_core::invariant::Invariant;
 use pinfold_core::mutant::arm;
-use pinfold_model_check::configuration::{Configuration, Plan, Tier};
+use pinfold_model_check::configuration::{Configuration, Tier};
 use pinfold_model_check::explore::{Options, explore};
 use pinfold_model_check::named;
+use pinfold_model_check::plan::Plan;
 use pinfold_model_check::watchdog::Limits;
 
 use crate::places::{Place, place};

@@ -92,10 +92,10 @@ Exit codes:
   1  a promise is broken
   2  bad usage or input
   3  incomplete: time or memory was spent, or it was told to stop
-  4  there are more or fewer states than there were, or two ways to check do not agree
+  4  other numbers of states or transitions than are pinned, or two ways to check do not agree
 
 Examples:
-  pinfold check                          the configurations of every run, in a few minutes
+  pinfold check                          the configurations of every run, in about a minute
   pinfold check --list                   which there are, and what each is about
   pinfold check deletes                  one of them
   pinfold check full --time 10m          all but the long ones, none longer than ten minutes
@@ -137,6 +137,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending, Failure> {
     }
     let mut report = Report::new(crate::shell::typed());
     let mut scripts = Vec::new();
+    let asked = chosen.len();
     for configuration in chosen {
         let plan = Plan::new(reduced(arguments, configuration), arguments.key);
         let bar = progress(plan.configuration.name);
@@ -155,8 +156,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending, Failure> {
             break;
         }
     }
+    report.left_out(asked);
     print(|out| if arguments.json { json(out, &report) } else { report.write(out) })?;
     let ending = ending(report.verdict());
+    if page.is_some() && scripts.is_empty() && matches!(ending, Ending::Held) {
+        eprintln!("no report: no promise is broken, so there is no run to draw");
+        return Ok(ending);
+    }
     picture::write(page.as_ref(), || drawn(scripts.first()), ending)
 }
 
@@ -223,11 +229,12 @@ fn self_check(
         selfcheck::self_check(&configuration, &options(arguments), &|now| show(&bar, now, stop));
     bar.finish_and_clear();
     listing::agreement(configuration.name, &rows, arguments.json)?;
+    let any = |verdict| rows.iter().any(|row| row.verdict == verdict);
     Ok(match rows.iter().all(|row| row.agrees) {
-        _ if stop.load(Ordering::Relaxed) => Ending::Incomplete,
+        _ if any(Verdict::Violated) => Ending::Violated,
+        _ if stop.load(Ordering::Relaxed) || any(Verdict::Incomplete) => Ending::Incomplete,
         false => Ending::Differed,
-        true if rows.iter().any(|row| row.verdict == Verdict::Incomplete) => Ending::Incomplete,
-        true => ending(rows.first().map_or(Verdict::Incomplete, |row| row.verdict)),
+        true => Ending::Held,
     })
 }
 
@@ -288,7 +295,7 @@ fn shown(plan: &Plan, found: &Counterexample) -> Written {
 
 /// The picture of the first script that was written.
 fn drawn(script: Option<&String>) -> Result<String, String> {
-    let path = script.ok_or("no report: no promise is broken, so there is no run to draw")?;
+    let path = script.ok_or("no report: there is no script to draw")?;
     let text = std::fs::read_to_string(path).map_err(|error| format!("{path}: {error}"))?;
     let script = Script::read(&text).map_err(|fault| fault.to_string())?;
     picture::of_script(&script, &format!("pinfold sim --script {path}"))

@@ -17,6 +17,18 @@ pub enum Tier {
     Long,
 }
 
+impl Tier {
+    /// Its name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Ci => "ci",
+            Self::Full => "full",
+            Self::Long => "long",
+        }
+    }
+}
+
 /// The size of an exhaustive check, which is a constant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Size {
@@ -59,6 +71,14 @@ pub const MERGED: [Kind; 7] = [
 ];
 
 impl Configuration {
+    /// The faults that may happen in it, as often as they like, by name.
+    #[must_use]
+    pub fn faults(&self) -> Vec<&'static str> {
+        let kinds = self.menu.kinds.iter().filter(|kind| kind.is_fault());
+        let unheard = self.menu.unheard.then_some(Kind::LoseAnswer.name());
+        kinds.map(|kind| kind.name()).chain(unheard).collect()
+    }
+
     /// The same, and nothing counts as interchangeable. Its size is another.
     #[must_use]
     pub fn without_symmetry(self) -> Self {

@@ -10,7 +10,7 @@ use std::time::Duration;
 use pinfold_core::invariant::Invariant;
 use pinfold_sim::violation::{Judge, Violation};
 
-use crate::level::{Broken, Kept, Level, New, Part, Recovering};
+use crate::level::{Broken, Kept, Level, New, Part};
 use crate::node::{Node, Rests};
 use crate::plan::{Plan, Step};
 use crate::properties::Reached;
@@ -29,14 +29,26 @@ pub struct Options {
     pub threads: usize,
     /// When it gives up.
     pub limits: Limits,
-    /// Whether the recovery is tried from every state.
-    pub recovers: bool,
+    /// How the recovery is tried.
+    pub recovering: Recovering,
+    /// So many states of a level are kept until they are looked at; the others are walked to again.
+    pub kept: usize,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { threads: 1, limits: Limits::default(), recovers: true }
+        let limits = Limits::default();
+        Self { threads: 1, limits, recovering: Recovering::Onward, kept: 1 << 13 }
     }
+}
+
+/// How the recovery is tried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Recovering {
+    /// Where its first step is taken anyway, the state behind that step recovers for both.
+    Onward,
+    /// From every state to its end.
+    Whole,
 }
 
 /// How far an exploration is.
@@ -74,8 +86,8 @@ pub struct Counterexample {
     pub violation: Violation,
     /// The steps to it: no way is shorter.
     pub way: Vec<Step>,
-    /// It is broken by the recovery after these steps, or by the recount, and not by the last one.
-    pub at_rest: bool,
+    /// It is broken by the recovery after these steps, and not by the last one.
+    pub by_recovery: bool,
 }
 
 /// What an exploration found.
@@ -112,21 +124,21 @@ pub fn explore(
     show: &(dyn Fn(&Progress) -> bool + Sync),
 ) -> Explored {
     let watchdog = Watchdog::new(options.limits);
-    let run = |recovering| Exploration::new(plan, options, recovering, &watchdog).run(show);
-    if !options.recovers {
-        return run(Recovering::Never);
+    let run = |options| Exploration::new(plan, options, &watchdog).run(show);
+    let made = run(options);
+    if !made.found.as_ref().is_some_and(|it| it.by_recovery) {
+        return made;
     }
-    let made = run(Recovering::Onward);
-    // What is broken behind a few steps of a recovery is broken from an earlier state already.
-    let again = made.found.as_ref().is_some_and(|it| it.at_rest);
-    if again { run(Recovering::Whole) } else { made }
+    // What is broken behind a few steps of a recovery is broken from an earlier state already. What
+    // was found stays found, whatever comes of that.
+    let whole = run(&Options { recovering: Recovering::Whole, ..*options });
+    if whole.found.is_some() { whole } else { made }
 }
 
 /// What is kept while states are visited.
 struct Exploration<'a> {
     plan: &'a Plan,
     options: &'a Options,
-    recovering: Recovering,
     watchdog: &'a Watchdog,
     table: Table,
     tree: Tree,
@@ -138,16 +150,10 @@ struct Exploration<'a> {
 }
 
 impl<'a> Exploration<'a> {
-    fn new(
-        plan: &'a Plan,
-        options: &'a Options,
-        recovering: Recovering,
-        watchdog: &'a Watchdog,
-    ) -> Self {
+    fn new(plan: &'a Plan, options: &'a Options, watchdog: &'a Watchdog) -> Self {
         Self {
             plan,
             options,
-            recovering,
             watchdog,
             table: Table::new(ROOM),
             tree: Tree::new(),
@@ -164,12 +170,14 @@ impl<'a> Exploration<'a> {
         let first = match Node::first(self.plan) {
             Ok((first, _)) => first,
             Err(violation) => {
-                let found = Counterexample { violation, way: Vec::new(), at_rest: false };
+                let found = Counterexample { violation, way: Vec::new(), by_recovery: false };
                 self.made.found = Some(found);
                 return self.made;
             }
         };
-        self.table.insert(self.plan.digest(&first.world, &mut self.plan.words()));
+        let digest = self.plan.digest(&first.world, &mut self.plan.words());
+        self.table.insert(digest);
+        self.table.give_number(digest, 0);
         let (mut level, mut before) = (0..self.tree.len(), 0);
         let mut kept = vec![Kept::from(Some(Box::new(first.clone())))];
         while !level.is_empty() && self.made.stopped.is_none() && self.made.found.is_none() {
@@ -185,9 +193,13 @@ impl<'a> Exploration<'a> {
             }
         }
         self.follow_recoveries();
-        let bytes = self.table.bytes() + self.tree.bytes() + self.recoveries.bytes();
-        self.made.bytes_per_state = bytes as u64 / self.made.progress.states.max(1);
+        self.made.bytes_per_state = self.bytes() as u64 / self.made.progress.states.max(1);
         self.made
+    }
+
+    /// Memory that grows with the states.
+    fn bytes(&self) -> usize {
+        self.table.bytes() + self.tree.bytes() + self.recoveries.bytes()
     }
 
     /// Looks at every state of a level with all threads, while this one watches.
@@ -200,7 +212,7 @@ impl<'a> Exploration<'a> {
     ) -> Vec<Part> {
         let level = Level {
             plan: self.plan,
-            recovering: self.recovering,
+            options: self.options,
             table: &self.table,
             tree: &self.tree,
             rests: &self.rests,
@@ -213,7 +225,7 @@ impl<'a> Exploration<'a> {
             keeps: AtomicUsize::new(0),
         };
         let (depth, watchdog) = (self.made.progress.depth, self.watchdog);
-        let held = self.table.bytes() + self.tree.bytes() + self.recoveries.bytes();
+        let held = self.bytes();
         let progress = || Progress {
             states: self.table.count() as u64,
             transitions: self.transitions.load(Ordering::Relaxed),
@@ -222,7 +234,7 @@ impl<'a> Exploration<'a> {
             memory_bytes: watchdog.memory_bytes(held),
             elapsed: watchdog.elapsed(),
         };
-        let parts = level.run(self.options.threads, first, || {
+        let parts = level.run(first, || {
             let now = progress();
             if watchdog.is_spent(&now) || watchdog.is_due() && !show(&now) {
                 self.stop.store(true, Ordering::Relaxed);
@@ -250,9 +262,9 @@ impl<'a> Exploration<'a> {
         }
         if let Some(Broken { state, step, violation }) = broken {
             let mut way = self.tree.way(state);
-            let at_rest = step.is_none();
+            let by_recovery = step.is_none();
             way.extend(step);
-            self.made.found = Some(Counterexample { violation, way, at_rest });
+            self.made.found = Some(Counterexample { violation, way, by_recovery });
         }
         chunks.sort_unstable_by_key(|chunk| chunk.from);
         let (mut kept, mut recovers) = (Vec::new(), Vec::new());
@@ -284,6 +296,9 @@ impl<'a> Exploration<'a> {
 
     /// Every recovery must come to its end, as far as all of it was visited.
     fn follow_recoveries(&mut self) {
+        if self.made.found.is_some() {
+            return;
+        }
         let is_complete = self.made.is_exhaustive();
         match self.recoveries.longest(is_complete) {
             Ok((steps, state)) => self.made.recovery = (steps, self.tree.way(state)),
@@ -292,7 +307,7 @@ impl<'a> Exploration<'a> {
                 let violation =
                     Violation { invariant: Invariant::L2, judge: Judge::Recovery, what };
                 let way = self.tree.way(state);
-                self.made.found = Some(Counterexample { violation, way, at_rest: true });
+                self.made.found = Some(Counterexample { violation, way, by_recovery: true });
             }
         }
     }

@@ -1,16 +1,19 @@
 //! One level: threads look at each of its states and find those of the next one.
 
 use core::ops::Range;
+use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError, mpsc};
 use std::time::Duration;
 
+use pinfold_sim::caught::caught;
 use pinfold_sim::likeness::Words;
 use pinfold_sim::recovery::Recovery;
 use pinfold_sim::seen::Seen;
 use pinfold_sim::violation::Violation;
 use pinfold_sim::world::choice::Choice;
 
+use crate::explore::{Options, Recovering};
 use crate::node::{Node, Rests};
 use crate::plan::{Plan, Step};
 use crate::properties::Reached;
@@ -22,23 +25,10 @@ use crate::tree::{Number, Tree};
 const CHUNK: usize = 256;
 /// How often somebody looks in.
 const LOOKS: Duration = Duration::from_millis(50);
-/// So many states of a level are kept until they are looked at; the others are walked to again.
-const KEPT: usize = 1 << 13;
-
-/// How the recovery is tried.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Recovering {
-    Never,
-    /// Where its first step is taken anyway, the state behind that step recovers for both.
-    Onward,
-    /// From every state to its end.
-    Whole,
-}
-
 /// A level, and what its threads share.
 pub(crate) struct Level<'a> {
     pub(crate) plan: &'a Plan,
-    pub(crate) recovering: Recovering,
+    pub(crate) options: &'a Options,
     pub(crate) table: &'a Table,
     pub(crate) tree: &'a Tree,
     pub(crate) rests: &'a Rests,
@@ -69,7 +59,7 @@ pub(crate) struct New {
 
 /// A broken promise.
 pub(crate) struct Broken {
-    /// The state, and the step from there that breaks it; none where the state itself does.
+    /// The state, and the step from there that breaks it; none where its recovery does.
     pub(crate) state: Number,
     pub(crate) step: Option<Step>,
     pub(crate) violation: Violation,
@@ -106,14 +96,20 @@ impl Level<'_> {
         self.next.load(Ordering::Relaxed).min(self.states.end) - self.states.start
     }
 
-    /// Looks at every state with so many threads, while this one looks in now and then.
-    pub(crate) fn run(&self, threads: usize, first: &Node, mut look_in: impl FnMut()) -> Vec<Part> {
+    /// Looks at every state with all threads, while this one looks in now and then.
+    ///
+    /// # Panics
+    /// With the words of a thread that panicked.
+    pub(crate) fn run(&self, first: &Node, mut look_in: impl FnMut()) -> Vec<Part> {
         let (done, parts) = mpsc::channel();
-        std::thread::scope(|scope| {
-            for _ in 0..threads {
+        let work = |done: &mpsc::Sender<_>| {
+            // Whoever is gone needs no part of it.
+            drop(done.send(caught(|| Worker::new(self, first).run())));
+        };
+        let made: Vec<Result<Part, String>> = std::thread::scope(|scope| {
+            for _ in 0..self.options.threads {
                 let done = done.clone();
-                // Whoever is gone needs no part of it.
-                scope.spawn(move || drop(done.send(Worker::new(self, first).run())));
+                scope.spawn(move || work(&done));
             }
             drop(done);
             let mut made = Vec::new();
@@ -123,9 +119,14 @@ impl Level<'_> {
                     Err(mpsc::RecvTimeoutError::Disconnected) => return made,
                     Err(mpsc::RecvTimeoutError::Timeout) => {}
                 }
+                if made.iter().any(Result::is_err) {
+                    self.stop.store(true, Ordering::Relaxed);
+                }
                 look_in();
             }
-        })
+        });
+        let parts: Result<Vec<Part>, String> = made.into_iter().collect();
+        parts.unwrap_or_else(|words| resume_unwind(Box::new(words)))
     }
 }
 
@@ -176,20 +177,20 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Judges a state as it stands, and takes every step from there.
+    /// Tries a state's recovery, and takes every step from there.
     fn visit(&mut self, state: Number, chunk: &mut Chunk) -> Result<(), Violation> {
         let level = self.level;
         let node = self.reach(state)?;
         level.plan.steps(&node.world, &mut self.choices, &mut self.steps);
         let steps = core::mem::take(&mut self.steps);
         level.transitions.fetch_add(steps.len() as u64, Ordering::Relaxed);
-        let onward = match level.recovering {
-            Recovering::Never | Recovering::Whole => None,
+        let onward = match level.options.recovering {
+            Recovering::Whole => None,
             Recovering::Onward => Recovery::first(&node.world)
                 .map(|choice| Step { choice, unheard: false })
                 .filter(|first| steps.contains(first)),
         };
-        if onward.is_none() && level.recovering != Recovering::Never {
+        if onward.is_none() {
             let taken = node.recover(level.plan, &mut self.words, level.rests)?;
             chunk.recovers.push(Recovers::In(taken));
         }
@@ -231,7 +232,7 @@ impl<'a> Worker<'a> {
         let digest = level.plan.digest(&node.world, &mut self.words);
         match level.table.insert(digest) {
             Inserted::New => {
-                let keeps = level.keeps.fetch_add(1, Ordering::Relaxed) < KEPT;
+                let keeps = level.keeps.fetch_add(1, Ordering::Relaxed) < level.options.kept;
                 let node = keeps.then(|| Box::new(node));
                 chunk.found.push(New { parent: state, step, digest, node });
             }

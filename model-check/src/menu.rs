@@ -1,7 +1,8 @@
 //! What may happen in the World of a check, and how much of it.
 
+use pinfold_core::id::Incarnation;
 use pinfold_core::outcome::Evidence;
-use pinfold_sim::world::choice::{Act, Choice, DeleteEnd, HostCall, Publishes};
+use pinfold_sim::world::choice::{Act, Choice, DeleteEnd, Publishes};
 use pinfold_sim::world::{Kind, World};
 
 /// A save that a worker may begin.
@@ -128,7 +129,6 @@ impl Menu {
             Choice::Delete(_, DeleteEnd::Unknown(_)) => {
                 world.store.late_deletes.len() < bounds.strays
             }
-            Choice::Host(_, HostCall::Proceed | HostCall::Cancel | HostCall::Concur) => true,
             Choice::Object(..) if kind == Kind::Vanish => {
                 world.store.vanished.len() < bounds.strays
             }
@@ -139,11 +139,10 @@ impl Menu {
 
     fn admits_act(&self, world: &World, kind: Kind, process: u8, act: Act) -> bool {
         let setup = &world.setup;
-        // One of each role speaks for all.
+        // One operator speaks for all; workers, which may be interchangeable, each for itself.
         let registered = |it: &u8| world.processes[usize::from(*it)].incarnation.is_some();
-        let is_first = |mut all: core::ops::Range<u8>| Some(process) == all.find(registered);
-        let is_worker = is_first(0..setup.workers);
-        let is_operator = is_first(setup.workers..setup.processes());
+        let is_worker = process < setup.workers && registered(&process);
+        let is_operator = (setup.workers..setup.processes()).find(registered) == Some(process);
         let speaks = match kind {
             Kind::Pretend => is_worker,
             Kind::Mistake => is_worker || is_operator,
@@ -164,7 +163,7 @@ impl Menu {
                 }
                 Act::Fence(_, incarnation) => {
                     let catalog = &world.coordinator.disk.catalog;
-                    catalog.has_life(pinfold_core::id::Incarnation(incarnation))
+                    catalog.has_life(Incarnation(incarnation))
                 }
                 Act::Report(number) => {
                     let work = world.store.work.iter().find(|it| it.number == number);

@@ -9,7 +9,6 @@ use core::hash::{Hash, Hasher};
 use std::time::Duration;
 
 use pinfold_core::invariant::Invariant;
-use pinfold_sim::script::world::say;
 use pinfold_sim::violation::Violation;
 use stateright::{Checker, Model, Property};
 
@@ -118,8 +117,7 @@ impl Model for Modelled {
     }
 
     fn format_action(&self, step: &Step) -> String {
-        let text = say(&self.plan.configuration.setup, step.choice);
-        if step.unheard { format!("{text}, and nobody hears the answer") } else { text }
+        step.words(&self.plan.configuration.setup)
     }
 }
 

@@ -4,8 +4,10 @@
 use core::hash::Hasher;
 
 use pinfold_sim::likeness::{Class, Dictionary, Naming, Words, namings};
+use pinfold_sim::script::world::say;
 use pinfold_sim::world::choice::{About, Act, Choice, Coordinate, Passage};
 use pinfold_sim::world::process::Process;
+use pinfold_sim::world::setup::Setup;
 use pinfold_sim::world::{Kind, World};
 
 use crate::configuration::Configuration;
@@ -17,6 +19,15 @@ pub struct Step {
     pub choice: Choice,
     /// Nobody hears what is answered to it.
     pub unheard: bool,
+}
+
+impl Step {
+    /// As a line of a script says it.
+    #[must_use]
+    pub fn words(&self, setup: &Setup) -> String {
+        let text = say(setup, self.choice);
+        if self.unheard { format!("{text}, and its answer is lost") } else { text }
+    }
 }
 
 /// A configuration as it is checked: with or without its reductions.

@@ -10,6 +10,9 @@ const FULL_EIGHTHS: usize = 7;
 /// A table grows by half at least.
 const GROWS: [usize; 2] = [3, 2];
 
+/// No number yet.
+const NONE: Number = Number::MAX;
+
 /// What became of a digest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Inserted {
@@ -34,7 +37,7 @@ impl Table {
     pub(crate) fn new(slots: usize) -> Self {
         Self {
             digests: (0..slots).map(|_| AtomicU64::new(0)).collect(),
-            numbers: (0..slots).map(|_| AtomicU32::new(0)).collect(),
+            numbers: (0..slots).map(|_| AtomicU32::new(NONE)).collect(),
             count: AtomicUsize::new(0),
         }
     }
@@ -98,9 +101,10 @@ impl Table {
         }
     }
 
-    /// The state of a digest, which was given its number.
+    /// The state of a digest; none while it has no number.
     pub(crate) fn number(&self, digest: u64) -> Option<Number> {
-        self.find(digest).map(|slot| self.numbers[slot].load(Ordering::Relaxed))
+        let number = self.numbers[self.find(digest)?].load(Ordering::Relaxed);
+        (number != NONE).then_some(number)
     }
 
     /// Makes room for so many more.
@@ -139,6 +143,7 @@ mod tests {
         assert_eq!((table.count(), table.bytes()), (7, 12 * 12));
         assert_eq!(table.insert(7 << 7), Inserted::Known);
         assert_eq!(table.insert(10 << 7), Inserted::New);
+        assert_eq!(table.number(10 << 7), None, "it was given none");
         for digest in 1..=7 {
             let number = table.number(digest << 7).map(u64::from);
             assert_eq!(number, Some(70 + digest));

@@ -1,9 +1,8 @@
 //! What came of a check, in words that promise no more than was seen.
 
 use pinfold_core::invariant::Invariant;
-use pinfold_sim::world::Kind;
 
-use crate::configuration::{Configuration, Size};
+use crate::configuration::Size;
 use crate::explore::{Explored, Stopped};
 use crate::watchdog::Spent;
 
@@ -98,15 +97,5 @@ impl Stopped {
             Self::Full => "the table of visited states was full",
             Self::Told => "it was told to stop",
         }
-    }
-}
-
-impl Configuration {
-    /// The faults that may happen in it, as often as they like, by name.
-    #[must_use]
-    pub fn faults(&self) -> Vec<&'static str> {
-        let kinds = self.menu.kinds.iter().filter(|kind| kind.is_fault());
-        let unheard = self.menu.unheard.then_some(Kind::LoseAnswer.name());
-        kinds.map(|kind| kind.name()).chain(unheard).collect()
     }
 }

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use pinfold_core::invariant::Invariant;
 use pinfold_model_check::configuration::{Configuration, Tier};
-use pinfold_model_check::explore::{Explored, Options, Stopped, explore};
+use pinfold_model_check::explore::{Explored, Options, Recovering, Stopped, explore};
 use pinfold_model_check::model::compare;
 use pinfold_model_check::named::{all, named};
 use pinfold_model_check::plan::Plan;
-use pinfold_model_check::selfcheck::self_check;
+use pinfold_model_check::selfcheck::{forms, self_check};
 use pinfold_model_check::verdict::{Standing, Verdict};
 use pinfold_model_check::watchdog::{Limits, Spent};
 
@@ -53,6 +53,18 @@ fn reductions_change_no_verdict() {
     assert!(explored.size().states > two.pinned.unwrap().states);
 }
 
+/// What is visited without symmetry has as many canonical forms as are visited with it: what counts
+/// as interchangeable is.
+#[test]
+fn symmetry_leaves_no_state_out() {
+    let symmetric = |it: &Configuration| it.symmetry.iter().any(|row| row.1 > 1);
+    let all: Vec<_> = small().into_iter().filter(symmetric).collect();
+    assert!(!all.is_empty());
+    for it in all {
+        assert_eq!(forms(&it), it.pinned.map(|size| size.states), "{}", it.name);
+    }
+}
+
 /// What was not seen is never called seen.
 #[test]
 fn a_spent_budget_or_a_stop_is_incomplete() {
@@ -83,8 +95,22 @@ fn a_verdict_promises_no_more_than_was_seen() {
     assert!(explored.recovery.0 > 0);
 }
 
-/// Whatever is checked in every run has a pinned size, and the names in a run are few enough to
-/// be read.
+/// States that are walked to instead of kept, and recoveries that go their own way to the end, come
+/// to the same.
+#[test]
+fn what_is_spared_changes_nothing() {
+    for it in small() {
+        let walked = Options { kept: 0, ..Options::default() };
+        let whole = Options { recovering: Recovering::Whole, ..Options::default() };
+        for options in [walked, whole] {
+            let explored = checked(&it, 0, &options);
+            assert_eq!(explored.verdict(it.pinned), Verdict::Exhaustive, "{}", it.name);
+            assert!(explored.recovery.0 > 0, "{}", it.name);
+        }
+    }
+}
+
+/// Whatever is checked in every run has a pinned size.
 #[test]
 fn every_configuration_of_a_run_is_pinned() {
     for it in all().iter().filter(|it| it.tier == Tier::Ci) {

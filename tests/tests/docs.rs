@@ -331,7 +331,7 @@ fn the_table_of_configurations_is_true() {
             let [states, transitions] = [size.states, size.transitions].map(grouped);
             format!("{states} | {transitions} | {} |", size.depth)
         });
-        let set = format!("{:?}", it.tier).to_lowercase();
+        let set = it.tier.name();
         table += &format!("| `{}` | {set} | {size} {} |\n", it.name, it.about);
     }
     agrees("docs/results/model-check.md", "configurations", &table);

@@ -1,7 +1,8 @@
 //! Lists of `pinfold check`: the configurations, and whether ways to check one agree.
 
-use pinfold_model_check::configuration::{Configuration, Tier};
+use pinfold_model_check::configuration::Configuration;
 use pinfold_model_check::selfcheck::Row;
+use pinfold_model_check::verdict::Verdict;
 use serde::Serialize;
 
 use crate::Failure;
@@ -26,7 +27,7 @@ impl View {
         let ordinary = it.menu.kinds.iter().filter(|kind| !kind.is_fault());
         Self {
             name: it.name,
-            set: set(it.tier),
+            set: it.tier.name(),
             about: it.about,
             states: it.pinned.map(|size| size.states),
             transitions: it.pinned.map(|size| size.transitions),
@@ -34,14 +35,6 @@ impl View {
             kinds: ordinary.map(|kind| kind.name()).collect(),
             faults: it.faults(),
         }
-    }
-}
-
-const fn set(tier: Tier) -> &'static str {
-    match tier {
-        Tier::Ci => "ci",
-        Tier::Full => "full",
-        Tier::Long => "long",
     }
 }
 
@@ -69,7 +62,7 @@ pub(super) fn write(all: &[Configuration], as_json: bool) -> Result<(), Failure>
         writeln!(out, "\nFaults in each, as often as they like:")?;
         for view in &views {
             let faults = if view.faults.is_empty() { "none".into() } else { view.faults.join(" ") };
-            writeln!(out, "  {:<12}{faults}", view.name)?;
+            writeln!(out, "  {:<22}{faults}", view.name)?;
         }
         Ok(())
     })
@@ -102,11 +95,22 @@ pub(super) fn agreement(name: &str, rows: &[Row], as_json: bool) -> Result<(), F
             grouped(row.states),
             grouped(row.transitions),
             row.verdict.word().into(),
-            if row.agrees { "yes" } else { "NO" }.into(),
+            match row.verdict {
+                Verdict::Incomplete => "-",
+                _ if row.agrees => "yes",
+                _ => "NO",
+            }
+            .into(),
         ]);
     }
     print(|out| {
         table.write(out)?;
-        writeln!(out, "\n{}", if all { "All agree." } else { "They do not agree." })
+        let stopped = rows.iter().any(|row| row.verdict == Verdict::Incomplete);
+        let agreement = match all {
+            false => "They do not agree.",
+            true if stopped => "Those that came to their end agree.",
+            true => "All agree.",
+        };
+        writeln!(out, "\n{agreement}")
     })
 }

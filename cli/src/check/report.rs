@@ -6,8 +6,9 @@ use std::io::{self, Write};
 use pinfold_core::invariant::Invariant;
 use pinfold_model_check::configuration::{Configuration, Size};
 use pinfold_model_check::explore::Explored;
+use pinfold_model_check::plan::Step;
 use pinfold_model_check::verdict::{Standing, Verdict};
-use pinfold_sim::script::world::{names_of, say};
+use pinfold_sim::script::world::names_of;
 use pinfold_sim::world::Kind;
 use pinfold_workload::unit::{bytes, seconds};
 use serde::Serialize;
@@ -58,20 +59,14 @@ struct Violation {
     /// How many steps lead to it; no way has fewer.
     steps: usize,
     way: Vec<String>,
-    /// It is broken by the recovery after these steps, or by the recount.
-    at_rest: bool,
+    /// It is broken by the recovery after these steps.
+    by_recovery: bool,
 }
 
 impl Checked {
     pub(super) fn of(it: &Configuration, explored: &Explored, written: Written) -> Self {
         let (progress, verdict) = (&explored.progress, explored.verdict(it.pinned));
-        let steps = |way: &[pinfold_model_check::plan::Step]| {
-            let said = way.iter().map(|step| {
-                let text = say(&it.setup, step.choice);
-                if step.unheard { format!("{text}, and its answer is lost") } else { text }
-            });
-            said.collect::<Vec<_>>()
-        };
+        let steps = |way: &[Step]| way.iter().map(|step| step.words(&it.setup)).collect();
         let violation = explored.found.as_ref().map(|found| Violation {
             invariant: found.violation.invariant.to_string(),
             promise: found.violation.invariant.promise(),
@@ -79,7 +74,7 @@ impl Checked {
             what: one_line(&names_of(&it.setup).name_in(&found.violation.what)),
             steps: found.way.len(),
             way: steps(&found.way),
-            at_rest: found.at_rest,
+            by_recovery: found.by_recovery,
         });
         let standing = |it: Invariant| (it.to_string(), explored.standing(it).words());
         let kinds = Kind::all().zip(explored.reached.kinds).filter(|it| it.1 > 0);
@@ -146,8 +141,13 @@ impl Checked {
         if let Some(it) = &self.violation {
             writeln!(out, "  {}: {}", it.invariant, it.promise)?;
             writeln!(out, "  {} saw: {}", it.judge, it.what)?;
-            let end = if it.at_rest { ", and then rest" } else { "" };
-            writeln!(out, "  no way to it is shorter than these {} steps{end}:", it.steps)?;
+            let end = if it.by_recovery { ", and then the recovery" } else { "" };
+            writeln!(
+                out,
+                "  no way to it is shorter than these {} steps{end} (in the script, everybody \
+                 registers first, and what follows a step at once stands apart):",
+                it.steps
+            )?;
             for step in &it.way {
                 writeln!(out, "    {step}")?;
             }
@@ -172,6 +172,8 @@ pub(super) struct Report {
     command: String,
     /// Every state of every configuration was visited.
     complete: bool,
+    /// Configurations that were asked for and not begun, because somebody stopped the run.
+    left_out: usize,
     violations: u64,
     states: u64,
     transitions: u64,
@@ -187,6 +189,7 @@ impl Report {
             version: env!("CARGO_PKG_VERSION"),
             command,
             complete: true,
+            left_out: 0,
             violations: 0,
             states: 0,
             transitions: 0,
@@ -213,6 +216,12 @@ impl Report {
             .collect();
     }
 
+    /// So many configurations were asked for; those that were not begun count as incomplete.
+    pub(super) fn left_out(&mut self, asked: usize) {
+        self.left_out = asked - self.configurations.len();
+        self.complete &= self.left_out == 0;
+    }
+
     /// Violated anywhere, else held where it was at stake.
     fn standing(&self, invariant: Invariant) -> Standing {
         let of = |standing: Standing| {
@@ -224,9 +233,10 @@ impl Report {
 
     /// The worst that came of any: a broken promise, then another size, then an early end.
     pub(super) fn verdict(&self) -> Verdict {
+        let visited = if self.left_out > 0 { Verdict::Incomplete } else { Verdict::Exhaustive };
         let is = |verdict: &Verdict| self.configurations.iter().any(|it| it.came_to == *verdict);
         let worst = [Verdict::Violated, Verdict::Changed, Verdict::Incomplete];
-        worst.into_iter().find(is).unwrap_or(Verdict::Exhaustive)
+        worst.into_iter().find(is).unwrap_or(visited)
     }
 
     pub(super) fn write(&self, out: &mut dyn Write) -> io::Result<()> {

@@ -17,7 +17,6 @@ mod expire;
 mod facts;
 mod fingerprint;
 mod index;
-mod likeness;
 mod list;
 #[cfg(pinfold_mutants)]
 mod mutated;

@@ -1,6 +1,5 @@
 //! One command at a time, and what a refusal means for a transfer.
 
-use super::Identity;
 use crate::id::OpId;
 use crate::outcome::Rejection;
 
@@ -33,12 +32,6 @@ impl<C: Copy> Asking<C> {
                 && last.sequence < op.sequence
         });
         self.waits.filter(|_| is_new)
-    }
-
-    pub(super) fn visit_identities(&mut self, visit: &mut dyn FnMut(Identity<'_>)) {
-        if let Some(op) = &mut self.last {
-            visit(Identity::Op(op));
-        }
     }
 
     pub(super) fn close(&mut self, op: OpId) {

@@ -1,6 +1,5 @@
 //! How a transfer ends.
 
-use super::Identity;
 use crate::id::{CheckpointId, ShardIndex};
 use crate::manifest::ObjectName;
 use crate::outcome::{Evidence, Loss, Rejection, TurnKey};
@@ -85,39 +84,6 @@ impl Ended {
             | Self::Barred { .. }
             | Self::Restored { .. }
             | Self::Missed(_) => false,
-        }
-    }
-}
-
-impl Ended {
-    pub(super) fn visit_identities(&mut self, visit: &mut dyn FnMut(Identity<'_>)) {
-        match self {
-            Self::Saved { checkpoint, .. }
-            | Self::AlreadyPublished { checkpoint, .. }
-            | Self::Disagreed { checkpoint }
-            | Self::Failed { checkpoint, .. }
-            | Self::Overruled { checkpoint, .. }
-            | Self::Cancelled { checkpoint: Some(checkpoint) }
-            | Self::Barred { checkpoint, .. }
-            | Self::Restored { checkpoint } => visit(Identity::Checkpoint(checkpoint)),
-            Self::Missed(miss) => miss.visit_identities(visit),
-            Self::Skipped(_) | Self::Cancelled { checkpoint: None } => {}
-        }
-    }
-}
-
-impl Miss {
-    pub(super) fn visit_identities(&mut self, visit: &mut dyn FnMut(Identity<'_>)) {
-        match self {
-            Self::ManifestMismatch { checkpoint }
-            | Self::Object { checkpoint, .. }
-            | Self::PeersMissed { checkpoint } => visit(Identity::Checkpoint(checkpoint)),
-            Self::NothingPinned
-            | Self::Refused(_)
-            | Self::NothingChosen
-            | Self::Declined
-            | Self::Cancelled
-            | Self::Barred(_) => {}
         }
     }
 }

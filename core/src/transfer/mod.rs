@@ -370,23 +370,4 @@ impl Transfer {
             Flow::Load(load) => load.may_reuse_destination(),
         }
     }
-
-    /// Shows every operation and checkpoint that this transfer remembers, to be renamed.
-    ///
-    /// What only grows is renamed away where states are compared; see [`Identity`].
-    pub fn visit_identities(&mut self, visit: &mut dyn FnMut(Identity<'_>)) {
-        match &mut self.0 {
-            Flow::Save(save) => save.visit_identities(visit),
-            Flow::Load(load) => load.visit_identities(visit),
-        }
-    }
-}
-
-/// Something minted that a transfer remembers.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Identity<'a> {
-    /// An operation, which may be a pin's.
-    Op(&'a mut OpId),
-    /// A checkpoint.
-    Checkpoint(&'a mut CheckpointId),
 }

@@ -5,9 +5,7 @@ use alloc::vec::Vec;
 
 use super::asking::{Asking, Meaning, meaning};
 use super::objects::Objects;
-use super::{
-    Completion, Ended, Fault, Identity, Plan, Published, Step, TransferError, check_shards,
-};
+use super::{Completion, Ended, Fault, Plan, Published, Step, TransferError, check_shards};
 use crate::catalog::{Command, Prepare, Shape, ShardShape};
 use crate::id::{AttemptId, CheckpointId, OpId, PinId, ShardIndex};
 use crate::manifest::{Manifest, ObjectName};
@@ -429,23 +427,6 @@ impl Save {
         match self.held {
             Held::Attempt(_, checkpoint) | Held::Kept(_, checkpoint) => Some(checkpoint),
             Held::Nothing | Held::Unclear(..) | Held::UnclearSettled(..) => None,
-        }
-    }
-
-    pub(super) fn visit_identities(&mut self, visit: &mut dyn FnMut(Identity<'_>)) {
-        match &mut self.held {
-            Held::Attempt(pin, checkpoint) | Held::Kept(pin, checkpoint) => {
-                visit(Identity::Op(&mut pin.op));
-                visit(Identity::Checkpoint(checkpoint));
-            }
-            Held::Unclear(pin, _) | Held::UnclearSettled(pin, _) => {
-                visit(Identity::Op(&mut pin.op));
-            }
-            Held::Nothing => {}
-        }
-        self.asking.visit_identities(visit);
-        if let Some(ended) = &mut self.ended {
-            ended.visit_identities(visit);
         }
     }
 

@@ -83,7 +83,8 @@ fn configuration(name: &'static str, about: &'static str, names: &Names) -> Conf
             unheard: false,
             bounds: Bounds::default(),
         },
-        symmetry: vec![(Class::Owner, workers), (Class::Endpoint, endpoints), (Class::Turn, turns)],
+        // Positions differ in their tokens and sizes.
+        symmetry: vec![(Class::Owner, workers), (Class::Turn, turns)],
         pinned: None,
     }
 }

@@ -151,7 +151,7 @@ pub(super) fn pretenders() -> Configuration {
     let mut it = configuration("pretenders", about, &names);
     it.setup.starts = 2;
     it.menu.kinds.extend([Kind::Pretend]);
-    it.pinned = size(158, 947, 12);
+    it.pinned = size(259, 2_501, 15);
     it
 }
 

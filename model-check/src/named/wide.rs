@@ -1,71 +1,77 @@
-//! Larger Worlds, which take minutes.
+//! Larger Worlds: with the `ci` set they take some minutes, and the long ones longer.
 
+use pinfold_sim::likeness::Class;
 use pinfold_sim::world::Kind;
 use pinfold_sim::world::setup::Setup;
 
-use super::{Names, configuration, operators, size, transfers};
+use super::{Names, configuration, operators, transfers};
 use crate::configuration::{Configuration, Tier};
-use crate::menu::LoadPlan;
 
 pub(super) fn all() -> Vec<Configuration> {
     vec![
-        unbounded("geometries-unbounded", transfers::geometries()),
-        unbounded("strays-unbounded", transfers::strays()),
-        unbounded("losses-unbounded", transfers::losses()),
-        unbounded("cancels-unbounded", transfers::cancels()),
-        crashes_and_loads(),
-        crowded_refusals(),
         two_workers(),
+        cancels_of_two(),
+        geometries_unbounded(),
+        late_and_more(),
         two_deaths(),
+        refusals_of_two(),
     ]
 }
 
-fn unbounded(name: &'static str, of: Configuration) -> Configuration {
-    let setup = Setup { starts: u32::MAX, ..of.setup };
-    Configuration { name, tier: Tier::Full, setup, pinned: None, ..of }
+/// A configuration of the `ci` set under another name, to be changed.
+fn wider(name: &'static str, about: &'static str, of: Configuration) -> Configuration {
+    Configuration { name, about, tier: Tier::Full, pinned: None, ..of }
 }
 
-fn crashes_and_loads() -> Configuration {
-    let mut it = Configuration {
-        name: "crashes-and-loads",
-        tier: Tier::Full,
-        pinned: None,
-        ..transfers::crashes()
-    };
-    it.about = "crashes, with a load after or beside the save";
-    it.setup.starts = 2;
-    it.menu.loads.push(LoadPlan { endpoints: 1, limit: 1, compares: false });
-    it
-}
-
-fn crowded_refusals() -> Configuration {
-    let names = Names { workers: 2, endpoints: 1, turns: 1 };
-    let mut it =
-        Configuration { name: "refusals-of-two", tier: Tier::Full, ..operators::refusals() };
-    it.about = "refusals with two workers: pins of somebody else, attempts in each other's way";
-    it.setup.workers = names.workers;
-    it.symmetry = configuration("", "", &names).symmetry;
-    it.pinned = size(1_263_552, 16_325_495, 31);
+/// The same with two workers, which are interchangeable.
+fn of_two(mut it: Configuration) -> Configuration {
+    it.setup.workers = 2;
+    for (class, size) in &mut it.symmetry {
+        if *class == Class::Owner {
+            *size = it.setup.workers;
+        }
+    }
     it
 }
 
 fn two_workers() -> Configuration {
     let names = Names { workers: 2, endpoints: 2, turns: 2 };
     let about = "retention, and requests and answers are lost and sent again";
-    let mut it = configuration("two-workers", about, &names);
+    let mut it = wider("two-workers", about, configuration("", "", &names));
     it.menu.kinds.extend([Kind::Lose, Kind::Resend]);
     it.menu.unheard = true;
     it.menu.bounds.requests = 2;
-    it.tier = Tier::Full;
+    it
+}
+
+fn cancels_of_two() -> Configuration {
+    let about = "two workers whose transfers are cancelled and fail; store restarts";
+    of_two(wider("cancels-of-two", about, transfers::cancels()))
+}
+
+fn geometries_unbounded() -> Configuration {
+    let about = "ranks of different geometries, cancelled and saved anew as often as they like";
+    let mut it = wider("geometries-unbounded", about, transfers::geometries());
+    it.setup = Setup { starts: u32::MAX, ..it.setup };
+    it
+}
+
+fn late_and_more() -> Configuration {
+    let about = "what operators and collectors say is late, beside one request more";
+    let mut it = wider("late-and-more", about, operators::late());
+    it.menu.bounds.requests = 3;
     it
 }
 
 fn two_deaths() -> Configuration {
-    let names = Names { workers: 2, endpoints: 1, turns: 1 };
-    let mut it =
-        Configuration { tier: Tier::Full, name: "two-deaths", pinned: None, ..transfers::deaths() };
-    it.setup.workers = names.workers;
-    it.symmetry = configuration("", "", &names).symmetry;
-    it.about = "two workers die and come back; old messages arrive; fences and proofs";
+    let about = "two workers die and come back; old messages arrive; fences and proofs";
+    let mut it = of_two(wider("two-deaths", about, transfers::deaths()));
+    it.setup.starts = 2;
     it
+}
+
+fn refusals_of_two() -> Configuration {
+    let about = "refusals with two workers: pins of somebody else, attempts in each other's way";
+    let it = of_two(wider("refusals-of-two", about, operators::refusals()));
+    Configuration { tier: Tier::Long, ..it }
 }

@@ -217,11 +217,11 @@ impl<'a> Words<'a> {
 
     /// The least digest under a few namings, side by side; where there are fewer, the last one
     /// again.
-    fn digest_as<const LANES: usize>(&self, namings: &[Naming], key: u64) -> u64 {
-        let namings: [&Naming; LANES] =
+    fn digest_as<const N: usize>(&self, namings: &[Naming], key: u64) -> u64 {
+        let namings: [&Naming; N] =
             core::array::from_fn(|lane| &namings[lane.min(namings.len() - 1)]);
-        let (mut state, mut outer) = ([key; LANES], Vec::new());
-        let (mut sum, mut items) = ([0_u64; LANES], 0_u64);
+        let (mut state, mut outer) = ([key; N], Vec::new());
+        let (mut sum, mut items) = ([0_u64; N], 0_u64);
         for word in &self.short {
             match *word {
                 Word::Plain(number) => state = state.map(|state| mix(state, number)),
@@ -234,14 +234,14 @@ impl<'a> Words<'a> {
                 }
                 Word::Open => {
                     outer.push((state, sum, items));
-                    (sum, items) = ([0; LANES], 0);
+                    (sum, items) = ([0; N], 0);
                 }
                 Word::Item | Word::Close => {
                     if items > 0 {
                         let of = |lane: usize| sum[lane].wrapping_add(mix(state[lane], ITEM));
                         sum = core::array::from_fn(of);
                     }
-                    (state, items) = ([key ^ ITEM; LANES], items + 1);
+                    (state, items) = ([key ^ ITEM; N], items + 1);
                     if *word == Word::Close
                         && let Some((before, of_outer, items_of_outer)) = outer.pop()
                     {

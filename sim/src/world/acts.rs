@@ -1,6 +1,6 @@
 //! Commands that a process sends by itself, and what it knows about their truth.
 
-use pinfold_core::catalog::Command;
+use pinfold_core::catalog::{Command, Fate};
 use pinfold_core::engine::Request;
 use pinfold_core::id::{CheckpointId, Generation, Incarnation, ObjectId, OpId, PinId, ShardIndex};
 use pinfold_core::outcome::{DeleteOutcome, Evidence, Loss, LostObject};
@@ -115,17 +115,15 @@ impl World {
                 let owner = self.owner(process);
                 Command::Fence { owner, incarnation: Incarnation(NEVER) }
             }
-            Mistake::Incarnation => return None,
+            Mistake::Incarnation => Command::Collect { limit: 1 },
         })
     }
 
     /// The checkpoint of a generation that has a record on disk.
     pub(crate) fn checkpoint(&self, generation: Generation) -> Option<CheckpointId> {
         match self.coordinator.disk.catalog.fate(generation) {
-            pinfold_core::catalog::Fate::Counted(id) => Some(id),
-            pinfold_core::catalog::Fate::NeverMinted | pinfold_core::catalog::Fate::Collected => {
-                None
-            }
+            Fate::Counted(id) => Some(id),
+            Fate::NeverMinted | Fate::Collected => None,
         }
     }
 
@@ -208,16 +206,15 @@ impl World {
     /// nothing.
     fn mistaken_at_once(&mut self, index: u8, mistake: Mistake, seen: &mut Vec<Seen>) {
         let owner = self.owner(index);
-        let (incarnation, sequence, command) = match self.mistaken(mistake) {
-            Some(command) => {
-                let process = &mut self.processes[usize::from(index)];
-                let Some(incarnation) = process.incarnation else { return };
-                let sequence = process.next;
-                process.next += 1;
-                (incarnation, sequence, command)
-            }
-            None => (Incarnation(NEVER), 1, Command::Collect { limit: 1 }),
+        let (incarnation, sequence) = if mistake == Mistake::Incarnation {
+            (Incarnation(NEVER), 1)
+        } else {
+            let process = &mut self.processes[usize::from(index)];
+            let Some(incarnation) = process.incarnation else { return };
+            process.next += 1;
+            (incarnation, process.next - 1)
         };
+        let Some(command) = self.mistaken(mistake) else { return };
         let op = OpId { owner, incarnation, sequence };
         self.submit(Waiting::Nobody, Request::Command(op, command), false, seen);
     }

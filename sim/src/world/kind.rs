@@ -184,7 +184,7 @@ const ROWS: [Row; 74] = [
     Row(Kind::SendList, Group::Asked, "list", "two commands are sent again as a list"),
     Row(Kind::Conflict, Group::Up, "conflict", "an operation comes with other content"),
     Row(Kind::Malformed, Group::Up, "malformed", "something comes that is no command"),
-    Row(Kind::Mistake, Group::Up, "mistake", "somebody names what never was"),
+    Row(Kind::Mistake, Group::Up, "mistake", "somebody says what is not so"),
     Row(Kind::Pretend, Group::Up, "pretend", "a worker sends what only an operator may"),
     Row(Kind::GiveUp, Group::Jobs, "give-up", "a rank stops waiting for the others"),
     Row(Kind::Cancel, Group::Jobs, "cancel", "a transfer is cancelled"),

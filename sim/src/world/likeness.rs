@@ -244,9 +244,8 @@ fn say_store(store: &Store, words: &mut Words<'_>) {
         (object, key, bytes).hash(words);
     });
     words.set(late_deletes, |words, it| it.hash(words));
-    words.set(work, |words, Work { number: _, by, checkpoint, objects, outcomes }| {
-        // Nobody asks who asked for it.
-        let _ = by;
+    // Nobody asks who asked for delete work.
+    words.set(work, |words, Work { number: _, by: _, checkpoint, objects, outcomes }| {
         (checkpoint, objects, outcomes).hash(words);
     });
     words.set(strays, |words, it| it.hash(words));

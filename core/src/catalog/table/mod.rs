@@ -4,6 +4,7 @@
 //! verb means is in the family files, which are made of these steps.
 
 mod checkpoints;
+mod likeness;
 mod owners;
 mod pins;
 mod turns;

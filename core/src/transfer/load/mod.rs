@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use super::asking::{Asking, Meaning, meaning};
 use super::objects::Objects;
 use super::save::{Turnstile, is_settleable};
-use super::{Completion, Ended, Identity, Miss, Plan, Step, TransferError, check_shards};
+use super::{Completion, Ended, Miss, Plan, Step, TransferError, check_shards};
 use crate::catalog::Command;
 use crate::id::{CheckpointId, OpId, PinId, ShardIndex};
 use crate::manifest::ObjectName;
@@ -399,22 +399,6 @@ impl Load {
     pub(super) fn checkpoint(&self) -> Option<CheckpointId> {
         let row = self.rows.get(self.chosen? as usize)?;
         row.pinned.map(|pinned| pinned.checkpoint)
-    }
-
-    pub(super) fn visit_identities(&mut self, visit: &mut dyn FnMut(Identity<'_>)) {
-        for row in &mut self.rows {
-            visit(Identity::Op(&mut row.pin.op));
-            if let Some(pinned) = &mut row.pinned {
-                visit(Identity::Checkpoint(&mut pinned.checkpoint));
-            }
-        }
-        self.asking.visit_identities(visit);
-        if let Some(miss) = &mut self.stop {
-            miss.visit_identities(visit);
-        }
-        if let Some(ended) = &mut self.ended {
-            ended.visit_identities(visit);
-        }
     }
 
     pub(super) fn in_flight(&self) -> u32 {

@@ -77,27 +77,7 @@ impl Actor {
         moves.filter(move |work| self.is_of(object_of(&work.step), shard))
     }
 
-    /// Everything minted is shown: renamed there and back it is the same, and no name is left over.
-    fn check_identities(&self) {
-        let mut renamed = self.transfer.clone();
-        let shift = |by: u64| {
-            move |identity: Identity<'_>| match identity {
-                Identity::Op(op) => op.sequence = op.sequence.wrapping_add(by),
-                Identity::Checkpoint(checkpoint) => {
-                    let Generation(generation) = checkpoint.generation;
-                    checkpoint.generation = Generation(generation.wrapping_add(by));
-                }
-            }
-        };
-        renamed.visit_identities(&mut shift(1_000_000));
-        let report = renamed.report().map(|ended| alloc::format!("{ended:?}"));
-        assert!(report.is_none_or(|it| !it.contains("Generation(") || it.contains("(100000")));
-        renamed.visit_identities(&mut shift(0_u64.wrapping_sub(1_000_000)));
-        assert_eq!(renamed, self.transfer);
-    }
-
     fn check_counts(&self) {
-        self.check_identities();
         match &self.transfer.0 {
             Flow::Save(save) => assert!(save.objects().is_consistent()),
             Flow::Load(load) => assert!(load.objects().is_none_or(Objects::is_consistent)),

@@ -184,7 +184,11 @@ impl<W: Watch> Replay<'_, W> {
         if line.words == [RECOVER] {
             if self.replayed.found.is_none() {
                 let mut both = Both(&mut self.trace, self.watch);
-                self.replayed.found = self.course.recover(&mut both).err();
+                // What a recovery would mend, or fall over, is seen first.
+                self.replayed.found = match self.course.recount() {
+                    Ok(()) => self.course.recover(&mut both).err(),
+                    Err(found) => Some(found),
+                };
             }
             return Ok(());
         }

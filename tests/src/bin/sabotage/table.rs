@@ -41,7 +41,8 @@ struct Arguments {
     /// Looks for a bug that is none: it must survive, and the program end with 6.
     #[arg(long)]
     canary: bool,
-    /// Searches every configuration of the model checker for each bug, and says which find it.
+    /// Looks for each bug in the model checker's `ci` set, the smallest configuration first, up to
+    /// one that names the bug's promise, and says which find it.
     #[arg(long, conflicts_with_all = ["json", "list"])]
     search: bool,
     /// The table as JSON.

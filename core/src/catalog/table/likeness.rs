@@ -4,16 +4,21 @@
 //! A model checker takes two situations for one when they differ in names alone. The rows here
 //! hold whatever can make a difference, and nothing that only counts up: which numbers were minted
 //! last, and receipts. A receipt makes a difference to those alone who can still ask for it, so it
-//! is asked for by its operation.
+//! is asked for by its operation. Every row is taken apart by all of its fields, so that a new one
+//! has to be thought of here; counts, links and indexes follow from the others, which `check`
+//! recounts.
 
 use alloc::vec::Vec;
 use core::hash::{Hash, Hasher};
 
-use super::receipt::Known;
-use super::slab::{NONE, Slot};
-use super::table::{Claim, Claimant, Table};
-use super::{Catalog, Command};
-use crate::id::{Incarnation, OpId, OwnerId};
+use super::{
+    Assembly, Checkpoint, Claim, Claimant, Conversation, Disposal, Expired, Life, Owner, Pin,
+    Reference, Table,
+};
+use crate::catalog::receipt::Known;
+use crate::catalog::slab::{NONE, Slot};
+use crate::catalog::{Catalog, Command, fingerprint};
+use crate::id::{Incarnation, Minted, OpId, OwnerId};
 use crate::outcome::{Outcome, Rejection};
 
 impl Catalog {
@@ -35,15 +40,17 @@ impl Catalog {
         state: &mut H,
     ) {
         let Some(slot) = self.table.owner(owner) else { return };
-        let (row, current) = (&self.table.owners[slot], self.table.current(slot));
-        (row.id, row.role, row.start).hash(state);
-        for it in row.incarnations.iter().filter(|it| it.0 == current || matters(it.0)) {
+        let Owner { id, role, current: _, start, incarnations, pins: _, receipts } =
+            &self.table.owners[slot];
+        let current = self.table.current(slot);
+        (id, role, start).hash(state);
+        for it in incarnations.iter().filter(|it| it.0 == current || matters(it.0)) {
             it.hash(state);
         }
         hash_lives(&self.table, slot, state);
         // The word of a sequence follows the word of its incarnation.
         current.hash(state);
-        state.write_u128(crate::id::Minted::Sequence.word(row.receipts.highest()));
+        state.write_u128(Minted::Sequence.word(receipts.highest()));
     }
 
     /// Whether an incarnation is current, or has pins.
@@ -63,7 +70,7 @@ impl Catalog {
         }
         let window = self.table.job.limits.unanswered;
         let receipts = &self.table.owners[slot].receipts;
-        match receipts.look_up(op.sequence, super::fingerprint(command), window) {
+        match receipts.look_up(op.sequence, fingerprint(command), window) {
             Ok(Known::New) => None,
             Ok(Known::Answered(answer)) => Some(answer),
             Err(rejection) => Some(Err(rejection)),
@@ -77,22 +84,45 @@ fn hash_checkpoints<H: Hasher>(table: &Table, state: &mut H) {
     slots.len().hash(state);
     for slot in slots {
         let row = &table.checkpoints[slot];
-        (row.id(), row.attempt, row.digest).hash(state);
-        table.shapes.shape(row.shape).hash(state);
-        (row.stage, row.lost, row.unscoped).hash(state);
+        let Checkpoint {
+            endpoint: _,
+            generation: _,
+            attempt,
+            digest,
+            shape,
+            link: _,
+            pins: _,
+            stage,
+            lost,
+            unscoped,
+            idle: _,
+        } = *row;
+        (row.id(), attempt, digest).hash(state);
+        table.shapes.shape(shape).hash(state);
+        (stage, lost, unscoped).hash(state);
     }
 }
 
-/// An owner's incarnations that are current or have pins, each with its pins, the newest first.
+/// An owner's incarnations that are current or have pins, the oldest first, each with its pins.
 fn hash_lives<H: Hasher>(table: &Table, owner: Slot, state: &mut H) {
     let of_it = |slot: &Slot| table.lives[*slot].owner == owner;
     let mut slots: Vec<Slot> = table.lives.slots().filter(of_it).collect();
     slots.sort_unstable_by_key(|slot| table.lives[*slot].number);
     slots.len().hash(state);
     for slot in slots {
-        let life = &table.lives[slot];
-        (life.number, life.fenced, life.pin_count).hash(state);
-        let mut pin = life.pins;
+        let Life {
+            owner: _,
+            number,
+            current: _,
+            fenced,
+            pins,
+            pin_count,
+            bytes_unsettled: _,
+            bytes_doubted: _,
+            fencing: _,
+        } = table.lives[slot];
+        (number, fenced, pin_count).hash(state);
+        let mut pin = pins;
         while pin != NONE {
             hash_pin(table, pin, state);
             pin = table.pins[pin].of_life.next;
@@ -102,10 +132,26 @@ fn hash_lives<H: Hasher>(table: &Table, owner: Slot, state: &mut H) {
 
 fn hash_pin<H: Hasher>(table: &Table, slot: Slot, state: &mut H) {
     let pin = &table.pins[slot];
-    (table.pin_id(slot), table.checkpoints[pin.checkpoint].id()).hash(state);
-    (pin.is_save(), pin.doubted, pin.load_in_doubt).hash(state);
+    let Pin {
+        sequence: _,
+        place: _,
+        doubted,
+        load_in_doubt,
+        life: _,
+        checkpoint,
+        assembly,
+        claims: _,
+        open: _,
+        in_doubt: _,
+        bytes: _,
+        of_checkpoint: _,
+        of_life: _,
+    } = *pin;
+    (table.pin_id(slot), table.checkpoints[checkpoint].id()).hash(state);
+    (pin.is_save(), doubted, load_in_doubt).hash(state);
     if pin.is_save() {
-        for Claim { by, evidence, next: _ } in &table.assemblies[pin.assembly].shards {
+        let Assembly { savers: _, missing: _, shards } = &table.assemblies[assembly];
+        for Claim { by, evidence, next: _ } in shards {
             match by {
                 Claimant::Nobody => 0_u8.hash(state),
                 Claimant::Ended => 1_u8.hash(state),
@@ -120,16 +166,35 @@ fn hash_pin<H: Hasher>(table: &Table, slot: Slot, state: &mut H) {
 fn hash_conversations<H: Hasher>(table: &Table, state: &mut H) {
     table.conversations.end().hash(state);
     for slot in table.conversations.slots() {
-        let row = &table.conversations[slot];
-        (row.id, row.forgotten, row.turns, row.expired_count).hash(state);
+        let Conversation {
+            id,
+            bytes: _,
+            head: _,
+            tail: _,
+            turns,
+            expired,
+            expired_count,
+            forgotten,
+            is_due: _,
+            due: _,
+        } = table.conversations[slot];
+        (id, forgotten, turns, expired_count).hash(state);
         for reference in table.ledger(slot) {
-            let reference = &table.references[reference];
-            (reference.turn, table.checkpoints[reference.checkpoint].id()).hash(state);
+            let Reference {
+                turn,
+                conversation: _,
+                checkpoint,
+                next_in_ledger: _,
+                of_checkpoint: _,
+                in_job: _,
+            } = table.references[reference];
+            (turn, table.checkpoints[checkpoint].id()).hash(state);
         }
-        let mut next = row.expired;
-        while next != NONE {
-            table.expired[next].turn.hash(state);
-            next = table.expired[next].next;
+        let mut slot = expired;
+        while slot != NONE {
+            let Expired { turn, conversation: _, next } = table.expired[slot];
+            turn.hash(state);
+            slot = next;
         }
     }
 }
@@ -158,9 +223,10 @@ fn hash_waiting<H: Hasher>(table: &Table, state: &mut H) {
     end.hash(state);
     let mut slot = table.queue.head;
     while slot != NONE {
-        let row = &table.disposals[slot];
-        table.checkpoints[row.checkpoint].id().hash(state);
-        (row.cursor, &row.outcomes).hash(state);
-        slot = table.disposals[slot].queue.next;
+        let Disposal { checkpoint, queue, cursor, left: _, unknown: _, outcomes } =
+            &table.disposals[slot];
+        table.checkpoints[*checkpoint].id().hash(state);
+        (cursor, outcomes).hash(state);
+        slot = queue.next;
     }
 }

@@ -4,7 +4,7 @@
     python3 model-check/benches/beside_stateright.py [CONFIGURATION] [ROUNDS]
 
 Builds the examples 2pc and paxos from the published crate that the workspace uses, as they are, and
-runs each in turn with `pinfold check CONFIGURATION` (default: full), ROUNDS times (default: 1).
+runs each in turn with `pinfold check CONFIGURATION` (default: ci), ROUNDS times (default: 1).
 Memory is the peak of the whole process. stateright's paxos is checked breadth first, its 2pc depth
 first, as the examples do it; all use every core.
 """
@@ -55,7 +55,7 @@ def build():
 
 
 def main():
-    configuration = sys.argv[1] if len(sys.argv) > 1 else "full"
+    configuration = sys.argv[1] if len(sys.argv) > 1 else "ci"
     rounds = int(sys.argv[2]) if len(sys.argv) > 2 else 1
     pinfold, examples = build()
     rows = []

@@ -90,7 +90,7 @@ const PLACES: [(&str, Place); 76] = [
         "torn-tail-takes-more",
         Place::Nowhere("a crash keeps nothing or all of a frame, and tears none"),
     ),
-    ("unconfirmed", Place::In("basics")),
+    ("unconfirmed", Place::In("limits")),
     ("unknown-is-gone", Place::In("deletes")),
     ("unscoped-ends-with-pin", Place::In("unscoped")),
     ("whole-changes-digest", Place::In("basics")),

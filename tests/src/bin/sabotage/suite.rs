@@ -72,11 +72,15 @@ pub(crate) struct Verdict {
 }
 
 impl Verdict {
-    /// True when some judge named the bug's own promise, and the model checker finds what its
-    /// Worlds can have.
+    /// True when some judge, or the model checker, named the bug's own promise, and the model
+    /// checker finds what its Worlds can have.
     pub(crate) fn is_caught(&self) -> bool {
-        self.sights.iter().any(|sight| sight.named.is_some())
-            && !matches!(self.checked, Checked::Missed(_))
+        let named = match &self.checked {
+            Checked::Missed(_) => return false,
+            Checked::Found(found) => found.invariant == Some(self.bug.invariant()),
+            Checked::CannotBe(_) => false,
+        };
+        named || self.sights.iter().any(|sight| sight.named.is_some())
     }
 
     pub(crate) fn panicked(&self) -> Option<u64> {

@@ -4,7 +4,7 @@ use pinfold_sim::likeness::Class;
 use pinfold_sim::world::Kind;
 use pinfold_sim::world::setup::Setup;
 
-use super::{Names, configuration, operators, transfers};
+use super::{Names, configuration, operators, size, transfers};
 use crate::configuration::{Configuration, Tier};
 
 pub(super) fn all() -> Vec<Configuration> {
@@ -41,18 +41,21 @@ fn two_workers() -> Configuration {
     it.menu.kinds.extend([Kind::Lose, Kind::Resend]);
     it.menu.unheard = true;
     it.menu.bounds.requests = 2;
+    it.pinned = size(212_873, 1_044_757, 41);
     it
 }
 
 fn cancels_of_two() -> Configuration {
     let about = "two workers whose transfers are cancelled and fail; store restarts";
-    of_two(wider("cancels-of-two", about, transfers::cancels()))
+    let it = of_two(wider("cancels-of-two", about, transfers::cancels()));
+    Configuration { pinned: size(113_808, 562_152, 26), ..it }
 }
 
 fn geometries_unbounded() -> Configuration {
     let about = "ranks of different geometries, cancelled and saved anew as often as they like";
     let mut it = wider("geometries-unbounded", about, transfers::geometries());
     it.setup = Setup { starts: u32::MAX, ..it.setup };
+    it.pinned = size(3_777_269, 20_080_556, 91);
     it
 }
 
@@ -60,6 +63,7 @@ fn late_and_more() -> Configuration {
     let about = "what operators and collectors say is late, beside one request more";
     let mut it = wider("late-and-more", about, operators::late());
     it.menu.bounds.requests = 3;
+    it.pinned = size(3_618_738, 18_916_117, 40);
     it
 }
 

@@ -71,6 +71,7 @@ fn two_deaths() -> Configuration {
     let about = "two workers die and come back; old messages arrive; fences and proofs";
     let mut it = of_two(wider("two-deaths", about, transfers::deaths()));
     it.setup.starts = 2;
+    it.pinned = size(4_320_946, 23_487_523, 30);
     it
 }
 

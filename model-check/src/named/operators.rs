@@ -84,15 +84,20 @@ pub(super) fn quarantine() -> Configuration {
     it
 }
 
-pub(super) fn policies() -> Configuration {
-    let names = Names { workers: 1, endpoints: 1, turns: 2 };
-    let about = "N lowered and raised, budgets, a conversation forgotten: follow-ups of many turns";
-    let mut it = configuration("policies", about, &names);
+/// Two conversations of two live turns each, in which every position can be published.
+fn add_conversation(it: &mut Configuration) {
     it.setup.policies[0].turns = 2;
     it.setup.conversations = 2;
     let other = [0, 1].map(|turn| Publishes::Turn(1, turn));
     let other = other.map(|publishes| SavePlan { publishes, ..it.menu.saves[0] });
     it.menu.saves.extend(other);
+}
+
+pub(super) fn policies() -> Configuration {
+    let names = Names { workers: 1, endpoints: 1, turns: 2 };
+    let about = "N lowered and raised, budgets, a conversation forgotten: follow-ups of many turns";
+    let mut it = configuration("policies", about, &names);
+    add_conversation(&mut it);
     it.menu.kinds.extend([Kind::Configure, Kind::Forget, Kind::Publish, Kind::Compact]);
     it.pinned = size(95_332, 828_092, 27);
     it
@@ -102,12 +107,8 @@ pub(super) fn trims() -> Configuration {
     let names = Names { workers: 1, endpoints: 1, turns: 2 };
     let about = "N lowered, its follow-ups apart; snapshots before they are done";
     let mut it = configuration("trims", about, &names);
-    it.setup.policies[0].turns = 2;
-    it.setup.conversations = 2;
+    add_conversation(&mut it);
     it.setup.starts = 1;
-    let other = [0, 1].map(|turn| Publishes::Turn(1, turn));
-    let other = other.map(|publishes| SavePlan { publishes, ..it.menu.saves[0] });
-    it.menu.saves.extend(other);
     it.menu.loads.clear();
     it.menu.kinds.extend([Kind::Configure, Kind::FollowUp, Kind::Compact, Kind::Publish]);
     it.pinned = size(31_910, 206_826, 20);

@@ -229,6 +229,7 @@ stage_sabotage() {
         say "sabotage: the canary must survive and end with 6, not with $code: nothing is proven"
         return 1
     fi
+    run cargo sabotaged
 }
 
 stage_all() {

@@ -4,7 +4,7 @@ mod listing;
 mod report;
 
 use std::io::IsTerminal;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, ToSocketAddrs};
 use std::num::NonZero;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,6 +13,7 @@ use std::thread;
 use std::time::Duration;
 
 use clap::Args;
+use clap::builder::PossibleValuesParser;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use pinfold_model_check::configuration::{Configuration, Tier};
 use pinfold_model_check::explore::{Counterexample, Options, Progress, explore};
@@ -44,8 +45,9 @@ use crate::{Ending, Failure};
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// A configuration's name; or `ci`, or `full` for all but the long ones
+    /// A configuration's name; or `ci`, or `full` for all but the long ones; --list shows them
     #[arg(value_name = "CONFIG", default_value = "ci")]
+    #[arg(value_parser = PossibleValuesParser::new(names()), hide_possible_values = true)]
     name: String,
     /// List the configurations: how large they are, and what each is about
     #[arg(long)]
@@ -74,9 +76,10 @@ pub(crate) struct Arguments {
     /// Check one configuration in every way, with stateright as well: all must agree
     #[arg(long, conflicts_with_all = ["no_symmetry", "no_merge", "key", "report", "list"])]
     self_check: bool,
-    /// Serve stateright's explorer of one configuration, to look at states and steps in a browser
+    /// Serve stateright's explorer of one configuration, to look at states and steps in a browser:
+    /// at localhost:3000 unless another address of this machine is given
     #[arg(long, value_name = "ADDRESS", num_args = 0..=1, default_missing_value = EXPLORED)]
-    #[arg(conflicts_with_all = ["self_check", "json", "report", "list"])]
+    #[arg(conflicts_with_all = ["self_check", "json", "report", "list"], value_parser = address)]
     explore: Option<SocketAddr>,
     /// Write a page with a picture of the first broken promise: one HTML file
     #[arg(long, value_name = "FILE.html")]
@@ -84,7 +87,7 @@ pub(crate) struct Arguments {
 }
 
 /// Where stateright's explorer is served.
-const EXPLORED: &str = "127.0.0.1:3000";
+const EXPLORED: &str = "localhost:3000";
 
 const EXAMPLES: &str = "\
 Exit codes:
@@ -117,12 +120,23 @@ fn time(text: &str) -> Result<Duration, String> {
     number.checked_mul(seconds).map(Duration::from_secs).ok_or_else(expected)
 }
 
+fn address(text: &str) -> Result<SocketAddr, String> {
+    let expected = "expected an address and a port, like localhost:3000";
+    let mut found = text.to_socket_addrs().map_err(|error| format!("{error}; {expected}"))?;
+    found.next().ok_or_else(|| expected.to_string())
+}
+
+/// What can be named.
+fn names() -> impl Iterator<Item = &'static str> {
+    ["ci", "full"].into_iter().chain(named::all().into_iter().map(|it| it.name))
+}
+
 fn threads(text: &str) -> Result<u32, ParseWithinError> {
     parse_within(text, &(1..=256))
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Ending, Failure> {
-    let chosen = chosen(&arguments.name)?;
+    let chosen = chosen(&arguments.name);
     if arguments.list {
         let all = named::all();
         return listing::write(&all, arguments.json).map(|()| Ending::Held);
@@ -172,21 +186,14 @@ fn fell_over(plan: &Plan, panic: &str) -> Failure {
 }
 
 /// The configurations of a name.
-fn chosen(name: &str) -> Result<Vec<Configuration>, Failure> {
-    let of = |tiers: &[Tier]| {
-        named::all().into_iter().filter(|it| tiers.contains(&it.tier)).collect::<Vec<_>>()
-    };
+fn chosen(name: &str) -> Vec<Configuration> {
+    let mut all = named::all();
     match name {
-        "ci" => Ok(of(&[Tier::Ci])),
-        "full" => Ok(of(&[Tier::Ci, Tier::Full])),
-        name => named::named(name).map(|it| vec![it]).ok_or_else(|| {
-            let names: Vec<_> = named::all().iter().map(|it| it.name).collect();
-            Failure::Input(format!(
-                "no configuration is called {name}: there are ci, full, {}",
-                names.join(", ")
-            ))
-        }),
+        "ci" => all.retain(|it| it.tier == Tier::Ci),
+        "full" => all.retain(|it| matches!(it.tier, Tier::Ci | Tier::Full)),
+        name => all.retain(|it| it.name == name),
     }
+    all
 }
 
 fn reduced(arguments: &Arguments, mut configuration: Configuration) -> Configuration {

@@ -91,7 +91,18 @@ impl From<JournalError> for Failure {
     }
 }
 
+/// In the build of `cargo sabotaged` alone: arms the bug that the environment names, so that there
+/// is something to find.
+#[cfg(pinfold_mutants)]
+fn arm() {
+    use pinfold_core::mutant::{Mutant, arm};
+    let name = std::env::var("PINFOLD_MUTANT").ok();
+    arm(Mutant::ALL.into_iter().find(|it| name.as_deref() == Some(it.name())));
+}
+
 fn main() -> ExitCode {
+    #[cfg(pinfold_mutants)]
+    arm();
     let ended = match Arguments::parse().command {
         Verb::Replay(arguments) => replay::run(&arguments),
         Verb::Sim(arguments) => sim::run(&arguments),

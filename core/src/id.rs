@@ -360,8 +360,6 @@ pub enum Minted {
 }
 
 impl Minted {
-    const ALL: [Self; 4] = [Self::Generation, Self::Incarnation, Self::Sequence, Self::Ticket];
-
     const fn mark(self) -> u64 {
         u64::from_be_bytes(match self {
             Self::Generation => *b"generati",
@@ -381,7 +379,13 @@ impl Minted {
     #[must_use]
     pub fn read(word: u128) -> Option<(Self, u64)> {
         let (mark, number) = (u64::try_from(word >> 64).ok()?, word & u128::from(u64::MAX));
-        let minted = Self::ALL.into_iter().find(|minted| minted.mark() == mark)?;
+        let minted = match mark {
+            _ if mark == Self::Generation.mark() => Self::Generation,
+            _ if mark == Self::Incarnation.mark() => Self::Incarnation,
+            _ if mark == Self::Sequence.mark() => Self::Sequence,
+            _ if mark == Self::Ticket.mark() => Self::Ticket,
+            _ => return None,
+        };
         Some((minted, u64::try_from(number).ok()?))
     }
 }

@@ -85,7 +85,7 @@ impl Judges {
         }
         if world.coordinator.is_at_rest() && !engine.is_poisoned() {
             let (live, disk) = (engine.catalog(), &world.coordinator.disk.catalog);
-            if live.snapshot() != disk.snapshot() {
+            if live != disk {
                 let what = "the journal gives another state than the live one".to_string();
                 return fail(Invariant::I11, what);
             }

@@ -165,6 +165,10 @@ impl Checked {
     }
 }
 
+const fn plural(count: u64) -> &'static str {
+    if count == 1 { "" } else { "s" }
+}
+
 /// What a whole run found.
 #[derive(Serialize)]
 pub(super) struct Report {
@@ -253,14 +257,22 @@ impl Report {
             ]);
         }
         table.write(out)?;
+        let count = self.configurations.len();
         writeln!(
             out,
-            "\n{}: {} states, {} transitions in {} configurations; {} violations",
+            "\n{}: {} states, {} transitions in {count} configuration{}; {} violation{}",
             self.verdict().word(),
             grouped(self.states),
             grouped(self.transitions),
-            self.configurations.len(),
-            self.violations
-        )
+            plural(count as u64),
+            self.violations,
+            plural(self.violations)
+        )?;
+        // Whoever looks at the end of a long run finds here where to look.
+        for it in self.configurations.iter().filter(|it| it.came_to != Verdict::Exhaustive) {
+            let promise = it.violation.as_ref().map(|it| format!(" {}", it.invariant));
+            writeln!(out, "  {} {}{}", it.came_to.word(), it.name, promise.unwrap_or_default())?;
+        }
+        Ok(())
     }
 }

@@ -5,5 +5,7 @@
 mod check;
 mod inspect;
 mod replay;
+#[cfg(pinfold_mutants)]
+mod sabotaged;
 mod scene;
 mod sim;

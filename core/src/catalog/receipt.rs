@@ -22,7 +22,7 @@ pub(crate) struct Receipt {
 }
 
 /// The receipts of an owner's current incarnation.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Receipts {
     highest: u64,
     /// A receipt stands at its sequence modulo W; an older one gives way.
@@ -34,7 +34,7 @@ pub(crate) struct Receipts {
 }
 
 /// One receipt, in a fifth of the room that any answer needs.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Kept {
     /// 0 for none.
     sequence: u64,
@@ -47,14 +47,14 @@ impl Kept {
 }
 
 /// One answer of a `Pin`, and the next one of the same `Pin`.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Answer {
     pinned: Pinned,
     next: Slot,
 }
 
 /// An [`Outcome`] whose list stands aside.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Brief {
     Registered(Incarnation),
     Prepared(PinId, CheckpointId),

@@ -158,7 +158,7 @@ pub(crate) struct Shapes {
     index: Index,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 struct Row {
     shape: Shape,
     bytes: u64,
@@ -168,6 +168,12 @@ struct Row {
 impl Shapes {
     pub(crate) const fn new() -> Self {
         Self { rows: Slab::new(), index: Index::new() }
+    }
+
+    /// Whether every shape is the same and in the same place.
+    pub(crate) fn has_same_places(&self, other: &Self) -> bool {
+        let Self { rows, index: _ } = self;
+        *rows == other.rows
     }
 
     /// Adds a user of a shape and says where the shape is.

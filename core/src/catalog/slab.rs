@@ -16,7 +16,7 @@ pub(crate) const NONE: Slot = u32::MAX;
 const CHUNK: usize = 4096;
 
 /// A table of rows of one kind.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Slab<T> {
     chunks: Vec<Vec<T>>,
     free: Vec<Slot>,

@@ -81,7 +81,7 @@ impl Batch {
 /// Equal situations: the same state, the same records under way, the same outputs waiting.
 impl PartialEq for Engine {
     fn eq(&self, other: &Self) -> bool {
-        self.situation() == other.situation() && self.catalog.snapshot() == other.catalog.snapshot()
+        self.situation() == other.situation() && self.catalog == other.catalog
     }
 }
 

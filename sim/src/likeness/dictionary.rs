@@ -9,6 +9,9 @@ use crate::world::turn_key;
 /// How many attempts are known by their names. Those of later ones stay as they are.
 const ATTEMPTS: u16 = 1000;
 
+/// Places in a dictionary.
+const PLACES: usize = 4096;
+
 /// What an identity names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Entry {
@@ -21,7 +24,7 @@ pub(super) enum Entry {
 /// Every identity of the Worlds of one size that has a name, by its 128 bits.
 #[derive(Clone, Debug)]
 pub struct Dictionary {
-    entries: Vec<Option<(u128, Entry)>>,
+    entries: Box<[Option<(u128, Entry)>; PLACES]>,
     /// The upper half of a start of each process.
     starts: Vec<u64>,
 }
@@ -30,7 +33,7 @@ impl Dictionary {
     /// The dictionary of a size.
     #[must_use]
     pub fn new(setup: &Setup) -> Self {
-        let mut made = Self { entries: vec![None; 4096], starts: Vec::new() };
+        let mut made = Self { entries: Box::new([None; PLACES]), starts: Vec::new() };
         for process in 0..setup.processes() {
             let owner = setup.owner(process);
             made.add(word(owner.as_bytes()), Entry::Name(Class::Owner, process));
@@ -62,25 +65,25 @@ impl Dictionary {
     }
 
     fn add(&mut self, word: u128, entry: Entry) {
-        let mut place = self.place(word);
+        let mut place = Self::place(word);
         while self.entries[place].is_some_and(|(other, _)| other != word) {
-            place = (place + 1) % self.entries.len();
+            place = (place + 1) % PLACES;
         }
         self.entries[place] = Some((word, entry));
     }
 
-    fn place(&self, word: u128) -> usize {
+    fn place(word: u128) -> usize {
         // Identities are digests: any of their bits will do.
-        usize::try_from(word & 0xfff).unwrap_or(0) % self.entries.len()
+        usize::try_from(word % PLACES as u128).unwrap_or(0)
     }
 
     pub(super) fn find(&self, word: u128) -> Option<Entry> {
-        let mut place = self.place(word);
+        let mut place = Self::place(word);
         while let Some((other, entry)) = self.entries[place] {
             if other == word {
                 return Some(entry);
             }
-            place = (place + 1) % self.entries.len();
+            place = (place + 1) % PLACES;
         }
         None
     }

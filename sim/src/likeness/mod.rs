@@ -68,6 +68,7 @@ const SEQUENCE: u64 = 16;
 /// One word of a World.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Word {
+    /// A run of words that no naming changes, folded into one.
     Plain(u64),
     Name(Class, u8),
     /// A number that grows, by its place among those that are mentioned.
@@ -90,10 +91,10 @@ pub struct Words<'a> {
     incarnation: u64,
     /// Whose each incarnation is.
     owners: Vec<(u64, u8)>,
-    /// Room for the ranks, and for the words in which runs of plain ones are one.
+    /// Room for the ranks, and for the words in which ranks are plain words.
     sorted: Vec<(Grown, u32)>,
     ranks: Vec<u64>,
-    short: Vec<Word>,
+    ranked: Vec<Word>,
 }
 
 impl<'a> Words<'a> {
@@ -109,7 +110,7 @@ impl<'a> Words<'a> {
             owners: Vec::new(),
             sorted: Vec::new(),
             ranks: Vec::new(),
-            short: Vec::new(),
+            ranked: Vec::new(),
         }
     }
 
@@ -149,6 +150,11 @@ impl<'a> Words<'a> {
         self.words.push(Word::Close);
     }
 
+    /// A word that no naming changes.
+    fn plain(&mut self, number: u64) {
+        push_plain(&mut self.words, number);
+    }
+
     fn grown(&mut self, grown: Grown) {
         let known = self.mentioned.iter().position(|it| *it == grown);
         let place = known.unwrap_or_else(|| {
@@ -162,7 +168,7 @@ impl<'a> Words<'a> {
     /// gives another digest.
     pub fn digest(&mut self, namings: &[Naming], key: u64) -> u64 {
         self.rank();
-        self.shorten();
+        self.put_ranks();
         let least = |some: &[Naming]| match some.len() {
             1 => self.digest_as::<1>(some, key),
             2 => self.digest_as::<2>(some, key),
@@ -196,23 +202,18 @@ impl<'a> Words<'a> {
         }
     }
 
-    /// Makes one word of each run of words that no naming changes.
-    fn shorten(&mut self) {
-        self.short.clear();
-        let mut run = None;
+    /// Puts its rank in the place of each number that grows.
+    fn put_ranks(&mut self) {
+        self.ranked.clear();
         for word in &self.words {
-            let number = match *word {
-                Word::Plain(number) => number,
-                Word::Grown(place) => self.ranks[place as usize],
-                Word::Name(..) | Word::Open | Word::Item | Word::Close => {
-                    self.short.extend(run.take().map(Word::Plain));
-                    self.short.push(*word);
-                    continue;
+            match *word {
+                Word::Plain(number) => push_plain(&mut self.ranked, number),
+                Word::Grown(place) => push_plain(&mut self.ranked, self.ranks[place as usize]),
+                word @ (Word::Name(..) | Word::Open | Word::Item | Word::Close) => {
+                    self.ranked.push(word);
                 }
-            };
-            run = Some(mix(run.unwrap_or(RUN), number));
+            }
         }
-        self.short.extend(run.map(Word::Plain));
     }
 
     /// The least digest under a few namings, side by side; where there are fewer, the last one
@@ -222,7 +223,7 @@ impl<'a> Words<'a> {
             core::array::from_fn(|lane| &namings[lane.min(namings.len() - 1)]);
         let (mut state, mut outer) = ([key; N], Vec::new());
         let (mut sum, mut items) = ([0_u64; N], 0_u64);
-        for word in &self.short {
+        for word in &self.ranked {
             match *word {
                 Word::Plain(number) => state = state.map(|state| mix(state, number)),
                 Word::Grown(_) => {}
@@ -264,6 +265,14 @@ const NAMED: u64 = 0x517c_c1b7_2722_0a95;
 const ITEM: u64 = 0x2545_f491_4f6c_dd1d;
 const RUN: u64 = 0x1f83_d9ab_fb41_bd6b;
 
+/// Appends a word that no naming changes, to the run of such words where there is one.
+fn push_plain(words: &mut Vec<Word>, number: u64) {
+    match words.last_mut() {
+        Some(Word::Plain(run)) => *run = mix(*run, number),
+        _ => words.push(Word::Plain(mix(RUN, number))),
+    }
+}
+
 /// Folds a word into a state: both halves of a product of 64 bits each.
 fn mix(state: u64, word: u64) -> u64 {
     let one = (state ^ word).wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -286,7 +295,7 @@ impl Hasher for Words<'_> {
             .zip(Some(bytes.len()))
         {
             self.name(Class::Endpoint, endpoint);
-            self.words.push(Word::Plain(geometry.into()));
+            self.plain(geometry.into());
             return;
         }
         for chunk in bytes.chunks(8) {
@@ -309,7 +318,7 @@ impl Hasher for Words<'_> {
     }
 
     fn write_u64(&mut self, number: u64) {
-        self.words.push(Word::Plain(number));
+        self.plain(number);
     }
 
     fn write_usize(&mut self, number: usize) {
@@ -332,7 +341,7 @@ impl Hasher for Words<'_> {
                 let of = self.owners.iter().find(|it| it.0 == number).map(|it| it.1);
                 match (minted, of) {
                     // None is no number that grew.
-                    (_, _) if number == 0 => self.words.push(Word::Plain(ITEM)),
+                    (_, _) if number == 0 => self.plain(ITEM),
                     (Minted::Incarnation, Some(process)) => {
                         self.counted(Counted::Incarnation, process, number);
                     }

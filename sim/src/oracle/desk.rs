@@ -14,6 +14,7 @@ use pinfold_core::outcome::{Outcome, Rejection};
 
 use super::facts::{Facts, Hold};
 use super::{Judged, demand};
+use crate::shared::Shared;
 use crate::store::StoreKey;
 
 /// An answer to a command.
@@ -102,7 +103,7 @@ pub(super) struct Desk {
     pub(super) epoch: Epoch,
     window: u64,
     pub(super) open: BTreeMap<Ticket, Asked>,
-    pub(super) receipts: BTreeMap<OpId, Receipt>,
+    pub(super) receipts: BTreeMap<OpId, Shared<Receipt>>,
     pub(super) listed: BTreeMap<Ticket, Vec<StoreKey>>,
 }
 

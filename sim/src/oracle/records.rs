@@ -14,6 +14,7 @@ use pinfold_core::outcome::{Evidence, LostObject, Outcome, Pinned, Rejection, Tu
 
 use super::desk::{Answer, Receipt};
 use super::{Judged, Oracle, broken, demand};
+use crate::shared::Shared;
 use crate::violation::Violation;
 
 impl Oracle {
@@ -38,7 +39,8 @@ impl Oracle {
         {
             self.moves.forget(*checkpoint);
         }
-        self.desk.receipts.insert(op, Receipt { content, answer, first: None });
+        let receipt = Receipt { content, answer, first: None };
+        self.desk.receipts.insert(op, Shared::new(receipt));
         self.desk.forget_receipts(op, &self.facts);
         Ok(())
     }

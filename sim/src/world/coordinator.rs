@@ -236,7 +236,7 @@ impl PartialEq for Coordinator {
             && bytes(self) == bytes(other)
             && self.disk.position == other.disk.position
             && self.disk.recent == other.disk.recent
-            && self.disk.catalog.snapshot() == other.disk.catalog.snapshot()
+            && self.disk.catalog == other.disk.catalog
     }
 }
 

@@ -56,7 +56,7 @@ fn the_list_says_what_each_is_about() {
 #[test]
 fn bad_usage_says_what_is_expected() {
     let scene = Scene::new();
-    scene.refuses("check nothing", 2, &["no configuration is called nothing", "basics"]);
+    scene.refuses("check nothing", 2, &["invalid value 'nothing'", "--help"]);
     scene.refuses("check basics --time 5", 2, &["with s, m or h behind it"]);
     scene.refuses("check basics --threads 0", 2, &["from 1 to 256"]);
     scene.refuses("check --self-check ci", 2, &["more than one configuration"]);

@@ -90,7 +90,7 @@ pub(crate) struct Counters {
 }
 
 /// A registered owner.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Owner {
     pub(crate) id: OwnerId,
     pub(crate) role: Role,
@@ -104,7 +104,7 @@ pub(crate) struct Owner {
 }
 
 /// One incarnation, while it is current or has pins.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Life {
     pub(crate) owner: Slot,
     pub(crate) number: Incarnation,
@@ -130,7 +130,7 @@ impl Life {
 }
 
 /// A durable hold of one incarnation on one checkpoint.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Pin {
     pub(crate) sequence: u64,
     pub(crate) place: u8,
@@ -185,7 +185,7 @@ pub(crate) enum Stage {
 }
 
 /// One attempt to keep a position. 88 bytes: there are millions of them.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Checkpoint {
     pub(crate) endpoint: EndpointId,
     pub(crate) attempt: AttemptId,
@@ -259,7 +259,7 @@ impl Checkpoint {
 }
 
 /// The shards of a checkpoint while somebody saves it. Rows are reused with their buffers.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Assembly {
     /// Live save pins.
     pub(crate) savers: u32,
@@ -287,7 +287,7 @@ pub(crate) enum Claimant {
 }
 
 /// A collectable checkpoint's place in the queue, and how far its deletion is.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Disposal {
     pub(crate) checkpoint: Slot,
     pub(crate) queue: Links,
@@ -301,7 +301,7 @@ pub(crate) struct Disposal {
 }
 
 /// A conversation: its ledger, its bytes and its expired turns.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Conversation {
     pub(crate) id: ConversationId,
     pub(crate) bytes: u64,
@@ -317,7 +317,7 @@ pub(crate) struct Conversation {
 }
 
 /// One reference of a live turn to a checkpoint. The first one of a turn stands for the turn.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Reference {
     pub(crate) turn: TurnId,
     pub(crate) conversation: Slot,
@@ -328,7 +328,7 @@ pub(crate) struct Reference {
 }
 
 /// The identity of an expired turn.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Expired {
     pub(crate) turn: TurnId,
     pub(crate) conversation: Slot,
@@ -379,6 +379,59 @@ impl Table {
         };
         table.add_owner(operator, Role::Operator);
         table
+    }
+
+    /// Whether every row is the same and in the same place. Then the states are equal, and none of
+    /// it has to be put in order to see that; equal states may differ here.
+    pub(crate) fn has_same_places(&self, other: &Self) -> bool {
+        let Self {
+            job,
+            generation,
+            incarnation,
+            owners,
+            owner_index: _,
+            lives,
+            older_lives,
+            pins,
+            pin_index: _,
+            checkpoints,
+            endpoint_index: _,
+            attempt_index: _,
+            shapes,
+            assemblies,
+            disposals,
+            queue,
+            conversations,
+            conversation_index: _,
+            references,
+            turns,
+            expired,
+            turn_index: _,
+            due,
+            fencing,
+            trim,
+            counters,
+        } = self;
+        *job == other.job
+            && *generation == other.generation
+            && *incarnation == other.incarnation
+            && *owners == other.owners
+            && *lives == other.lives
+            && *older_lives == other.older_lives
+            && *pins == other.pins
+            && *checkpoints == other.checkpoints
+            && shapes.has_same_places(&other.shapes)
+            && *assemblies == other.assemblies
+            && *disposals == other.disposals
+            && *queue == other.queue
+            && *conversations == other.conversations
+            && *references == other.references
+            && *turns == other.turns
+            && *expired == other.expired
+            && *due == other.due
+            && *fencing == other.fencing
+            && *trim == other.trim
+            && *counters == other.counters
     }
 
     /// Expired turns and forgotten conversations remembered.

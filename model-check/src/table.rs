@@ -150,4 +150,18 @@ mod tests {
         }
         assert_eq!(table.number(11 << 7), None);
     }
+
+    #[test]
+    fn a_digest_is_new_to_one_thread_alone() {
+        let table = Table::new(4096);
+        let news = std::thread::scope(|scope| {
+            let insert = || {
+                let digests = (1..=3000).map(|number: u64| number.rotate_right(8));
+                digests.filter(|digest| table.insert(*digest) == Inserted::New).count()
+            };
+            let all = [(); 4].map(|()| scope.spawn(insert));
+            all.map(|it| it.join().unwrap()).iter().sum::<usize>()
+        });
+        assert_eq!((news, table.count()), (3000, 3000));
+    }
 }

@@ -71,3 +71,25 @@ impl Tree {
         way
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use pinfold_sim::world::choice::{Choice, Coordinate};
+
+    use super::*;
+
+    #[test]
+    fn a_way_leads_from_the_first_state_and_a_step_is_kept_once() {
+        let step = |what, unheard| Step { choice: Choice::Coordinator(what), unheard };
+        let (sync, unheard) = (step(Coordinate::Sync, false), step(Coordinate::Sync, true));
+        let mut tree = Tree::new();
+        assert_eq!(tree.add(0, sync), Some(1));
+        assert_eq!(tree.add(1, unheard), Some(2));
+        assert_eq!(tree.add(0, unheard), Some(3));
+        assert_eq!(tree.add(2, sync), Some(4));
+        assert_eq!(tree.way(0), []);
+        assert_eq!(tree.way(4), [sync, unheard, sync]);
+        assert_eq!(tree.way(3), [unheard]);
+        assert_eq!((tree.parent(4), tree.len(), tree.steps.len()), (2, 5, 2));
+    }
+}

@@ -3,7 +3,9 @@
 //! It does the I/O that the core only asks for, and decides nothing.
 #![forbid(unsafe_code)]
 
+pub mod coordinator;
 pub mod disk;
+pub mod dto;
 pub mod file_store;
 mod folder;
 pub mod journal;

@@ -13,7 +13,7 @@ mod tests;
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use pinfold_core::catalog::{Command, PROTOCOL_VERSION, Register, Role};
 use pinfold_core::engine::{Query, Reply, Request};
@@ -21,7 +21,8 @@ use pinfold_core::id::{Epoch, Incarnation, OpId, OwnerId, StartId};
 use pinfold_core::outcome::{Outcome, Rejection};
 use pinfold_core::policy::{Genesis, Limits};
 
-use crate::node::{Gone, NodeClient};
+use crate::coordinator::Coordinator;
+use crate::node::Gone;
 
 /// A registered owner.
 #[derive(Debug)]
@@ -38,7 +39,7 @@ pub struct Owner {
 #[derive(Debug)]
 struct Desk {
     /// None while the node is gone.
-    client: Option<NodeClient>,
+    client: Option<Arc<dyn Coordinator>>,
     /// How many clients there were before: tells a call that failed late from one that failed now.
     life: u64,
     /// W.
@@ -130,11 +131,12 @@ impl Owner {
     /// # Errors
     /// [`OwnerError`] when the node is gone or refuses.
     pub fn register(
-        client: NodeClient,
+        client: impl Coordinator + 'static,
         name: &str,
         role: Role,
         start: StartId,
     ) -> Result<Self, OwnerError> {
+        let client: Arc<dyn Coordinator> = Arc::new(client);
         let id = OwnerId::of_name(name);
         let Genesis { epoch, limits, .. } = job(&client)?;
         let mut after = Incarnation(0);
@@ -179,12 +181,12 @@ impl Owner {
     /// # Errors
     /// [`OwnerError`] when this node is gone too, or has another job, whose answers would count for
     /// nothing; the owner is then as it was.
-    pub fn reconnect(&self, client: NodeClient) -> Result<(), OwnerError> {
+    pub fn reconnect(&self, client: impl Coordinator + 'static) -> Result<(), OwnerError> {
         let Genesis { epoch, limits, .. } = job(&client)?;
         if epoch != self.epoch {
             return Err(OwnerError::OtherJob);
         }
-        self.desk().connect(client, &limits);
+        self.desk().connect(Arc::new(client), &limits);
         self.changed.notify_all();
         Ok(())
     }
@@ -401,7 +403,7 @@ impl Owner {
 }
 
 impl Desk {
-    fn connect(&mut self, client: NodeClient, limits: &Limits) {
+    fn connect(&mut self, client: Arc<dyn Coordinator>, limits: &Limits) {
         self.client = Some(client);
         self.life += 1;
         self.window = u64::from(limits.unanswered.max(1));
@@ -475,7 +477,7 @@ impl Desk {
 }
 
 /// The job, as it is now.
-fn job(client: &NodeClient) -> Result<Genesis, OwnerError> {
+fn job(client: &dyn Coordinator) -> Result<Genesis, OwnerError> {
     match client.call(Request::Query(Query::Job))? {
         Reply::Job(job) => Ok(job),
         _ => Err(OwnerError::Unexpected),

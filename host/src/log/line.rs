@@ -9,9 +9,10 @@ use pinfold_core::outcome::DeleteOutcome;
 use pinfold_core::policy::{Genesis, Policy};
 use serde::{Deserialize, Serialize};
 
-use super::answer::{Answer, GenesisForm};
-use super::command::{CommandForm, DeleteOutcomeForm, QueryForm, RoleForm, optional_policy};
-use super::text;
+use crate::dto::{
+    Answer, CommandForm, DeleteOutcomeForm, GenesisForm, ListedCommand, QueryForm, RoleForm,
+    optional_policy, text,
+};
 
 /// What the head of every log calls its format.
 pub const FORMAT: &str = "pinfold-log";
@@ -241,18 +242,6 @@ pub enum Event {
         /// The line of the audit's query, which stands above and is not answered yet.
         to: u64,
     },
-}
-
-/// One command of a list.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ListedCommand {
-    /// Its operation.
-    #[serde(with = "text")]
-    pub op: OpId,
-    /// What it asks.
-    #[serde(with = "CommandForm")]
-    pub command: Command,
 }
 
 /// Which way bytes move.

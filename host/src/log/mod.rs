@@ -40,16 +40,10 @@
 //! # }
 //! ```
 
-mod answer;
-mod command;
 mod line;
 #[cfg(test)]
 mod tests;
-mod text;
 mod write;
 
-pub use answer::{Answer, ListAnswer};
-pub use line::{
-    Bytes, Cause, Event, FORMAT, Head, Held, Line, ListedCommand, PutResult, VERSION, Way,
-};
+pub use line::{Bytes, Cause, Event, FORMAT, Head, Held, Line, PutResult, VERSION, Way};
 pub use write::{Log, LogWriter};

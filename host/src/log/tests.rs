@@ -13,6 +13,7 @@ use pinfold_core::outcome::{
 use pinfold_core::policy::{Genesis, Limits, Policy};
 
 use super::*;
+use crate::dto::Answer;
 
 fn genesis() -> Genesis {
     Genesis {

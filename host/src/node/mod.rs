@@ -94,6 +94,22 @@ pub enum NodeError {
 #[error("the node is gone: open it again from its journal, and repeat the request")]
 pub struct Gone;
 
+/// A request was not sent.
+#[derive(Debug)]
+pub enum Unsent {
+    /// The node is gone.
+    Gone,
+    /// There is no room, or somebody is to look at the engine first: it would have to wait. The
+    /// request.
+    Busy(Box<Request>),
+}
+
+impl From<Gone> for Unsent {
+    fn from(Gone: Gone) -> Self {
+        Self::Gone
+    }
+}
+
 impl Node {
     /// Begins a job in a folder without a journal, which is created when it is missing: the genesis
     /// is durable when this returns.
@@ -262,6 +278,26 @@ impl NodeClient {
     /// [`Gone`] when the node ended or is poisoned. The same operation may be sent again later.
     pub fn call(&self, request: Request) -> Result<Reply, Gone> {
         self.shared.call(self.epoch, request)
+    }
+
+    /// The same way for a client that believes in this epoch, whichever the node's is.
+    #[must_use]
+    pub fn believing(&self, epoch: Epoch) -> Self {
+        Self { shared: Arc::clone(&self.shared), epoch }
+    }
+
+    /// Sends a request without waiting, and tells its reply once that is durable. `tell` runs on
+    /// the thread that makes it durable, so it is quick and never calls the node; it is dropped
+    /// uncalled when the node ends first, and then nobody knows what became of the request.
+    ///
+    /// # Errors
+    /// [`Unsent`] when the node is gone, or the caller would have to wait.
+    pub fn send(
+        &self,
+        request: Request,
+        tell: impl FnOnce(Reply) + Send + 'static,
+    ) -> Result<(), Unsent> {
+        self.shared.send(self.epoch, request, Box::new(tell))
     }
 
     /// Looks at the engine between two requests, when everything is durable.

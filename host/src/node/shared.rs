@@ -10,7 +10,10 @@ use std::thread::{self, ThreadId};
 use pinfold_core::engine::{Effect, Engine, Input, Output, Reply, Request, Ticket};
 use pinfold_core::id::Epoch;
 
-use super::{Gone, Late, NodeStats, Watch};
+use super::{Gone, Late, NodeStats, Unsent, Watch};
+
+/// Who is told a reply instead of waiting for it; dropped untold when there will be none.
+pub(super) type Tell = Box<dyn FnOnce(Reply) + Send>;
 
 /// What looks at the engine when everything is durable.
 pub(super) type Look = Box<dyn FnOnce(&Engine, NodeStats) + Send>;
@@ -35,8 +38,8 @@ pub(super) struct State {
     pub(super) life: Life,
     /// None once the node ended: then whoever waits for effects is told.
     effects: Option<Sender<Effect>>,
-    /// At which bell the caller of each ticket waits.
-    waiting: BTreeMap<Ticket, usize>,
+    /// How the caller of each ticket gets its reply.
+    waiting: BTreeMap<Ticket, Waits>,
     next_ticket: u64,
     watch: Option<Box<dyn Watch>>,
     /// Follow-ups that were done without an input, until somebody watches.
@@ -45,6 +48,14 @@ pub(super) struct State {
     bell: usize,
     /// The committer waits, and must be woken for work.
     pub(super) idle: bool,
+}
+
+/// How a caller gets its reply.
+enum Waits {
+    /// It waits at this bell.
+    At(usize),
+    /// It is told.
+    Told(Tell),
 }
 
 /// How far a node's life has come.
@@ -104,14 +115,17 @@ impl Bell {
     }
 }
 
-/// Replies on their way out, by bell: given to their callers once the lock is free.
+/// Replies on their way out: given to their callers once the lock is free.
 #[derive(Default)]
 #[must_use = "callers wait for them"]
-pub(super) struct Replies([Vec<(Ticket, Reply)>; 2]);
+pub(super) struct Replies {
+    by_bell: [Vec<(Ticket, Reply)>; 2],
+    told: Vec<(Tell, Reply)>,
+}
 
 impl Replies {
     pub(super) fn count(&self) -> usize {
-        self.0.iter().map(Vec::len).sum()
+        self.by_bell.iter().map(Vec::len).sum::<usize>() + self.told.len()
     }
 }
 
@@ -165,17 +179,8 @@ impl Shared {
             if state.life != Life::Runs {
                 return Err(Gone);
             }
-            let Ok((ticket, bell)) = state.submit(epoch, request) else {
-                drop(state);
-                self.end();
-                return Err(Gone);
-            };
-            // What depends on nothing that is under way leaves at once.
-            let replies = state.let_out();
-            if state.idle {
-                state.idle = false;
-                self.work.notify_one();
-            }
+            let bell = state.bell;
+            let (ticket, replies) = self.submit(state, epoch, request, Waits::At(bell))?;
             (ticket, bell, replies)
         };
         self.give(replies);
@@ -185,9 +190,52 @@ impl Shared {
         }
     }
 
+    /// Decides a request on the caller's thread, and tells its reply once that is durable.
+    pub(super) fn send(&self, epoch: Epoch, request: Request, tell: Tell) -> Result<(), Unsent> {
+        self.refuse_the_committer()?;
+        let state = self.lock();
+        if state.life != Life::Runs {
+            return Err(Unsent::Gone);
+        }
+        if state.engine.is_full() || !state.looks.is_empty() {
+            return Err(Unsent::Busy(Box::new(request)));
+        }
+        let (_, replies) = self.submit(state, epoch, request, Waits::Told(tell))?;
+        self.give(replies);
+        Ok(())
+    }
+
+    /// Decides a request, and wakes the committer for it.
+    fn submit(
+        &self,
+        mut state: MutexGuard<'_, State>,
+        epoch: Epoch,
+        request: Request,
+        waits: Waits,
+    ) -> Result<(Ticket, Replies), Gone> {
+        let Ok(ticket) = state.submit(epoch, request, waits) else {
+            drop(state);
+            self.end();
+            return Err(Gone);
+        };
+        // What depends on nothing that is under way leaves at once.
+        let replies = state.let_out();
+        if state.idle {
+            state.idle = false;
+            self.work.notify_one();
+        }
+        Ok((ticket, replies))
+    }
+
     /// Gives replies to their callers.
     pub(super) fn give(&self, replies: Replies) {
-        for (bell, replies) in self.bells.iter().zip(replies.0) {
+        for (tell, reply) in replies.told {
+            // A reply that never came is one that nobody is told.
+            if reply != Reply::Poisoned {
+                tell(reply);
+            }
+        }
+        for (bell, replies) in self.bells.iter().zip(replies.by_bell) {
             if !replies.is_empty() {
                 bell.ring(|rung| rung.replies.extend(replies));
             }
@@ -242,8 +290,9 @@ impl Shared {
         }
         state.looks.clear();
         state.effects = None;
-        state.waiting.clear();
+        let waiting = std::mem::take(&mut state.waiting);
         drop(state);
+        drop(waiting);
         for bell in &self.bells {
             bell.ring(|rung| rung.over = true);
         }
@@ -253,11 +302,11 @@ impl Shared {
 }
 
 impl State {
-    /// Decides a request; under which ticket, and at which bell, its caller waits.
-    fn submit(&mut self, epoch: Epoch, request: Request) -> Result<(Ticket, usize), Gone> {
+    /// Decides a request; under which ticket its caller waits.
+    fn submit(&mut self, epoch: Epoch, request: Request, waits: Waits) -> Result<Ticket, Gone> {
         let ticket = Ticket(self.next_ticket);
         self.next_ticket += 1;
-        self.waiting.insert(ticket, self.bell);
+        self.waiting.insert(ticket, waits);
         let input = Input { ticket, epoch, request };
         let engine = &mut self.engine;
         let watch = self.watch.as_mut();
@@ -268,7 +317,7 @@ impl State {
             engine.submit(input);
         };
         match catch_unwind(AssertUnwindSafe(decide)) {
-            Ok(()) => Ok((ticket, self.bell)),
+            Ok(()) => Ok(ticket),
             Err(_) => {
                 self.life = Life::Panicked;
                 Err(Gone)
@@ -295,8 +344,10 @@ impl State {
                 }
                 Output::Reply(ticket, reply) => {
                     self.stats.requests += 1;
-                    if let Some(bell) = self.waiting.remove(&ticket) {
-                        replies.0[bell].push((ticket, reply));
+                    match self.waiting.remove(&ticket) {
+                        Some(Waits::At(bell)) => replies.by_bell[bell].push((ticket, reply)),
+                        Some(Waits::Told(tell)) => replies.told.push((tell, reply)),
+                        None => {}
                     }
                 }
             }

@@ -52,6 +52,29 @@ fn answers_survive_a_restart() {
     assert_eq!(client.call(Request::Query(Query::Job)).unwrap(), Reply::Job(genesis()));
 }
 
+/// Who does not wait is told the same, once it is durable; and nothing where there is no reply.
+#[test]
+fn a_reply_is_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let (node, _effects) = Node::create(dir.path(), genesis()).unwrap();
+    let (client, (told, replies)) = (node.client(), channel());
+    let tell = |told: &std::sync::mpsc::Sender<Reply>| {
+        let told = told.clone();
+        move |reply| told.send(reply).unwrap()
+    };
+    client.send(register("w1"), tell(&told)).unwrap();
+    let incarnation = Incarnation(1);
+    assert_eq!(replies.recv(), Ok(Reply::Command(Ok(Outcome::Registered { incarnation }))));
+    let stranger = client.believing(Epoch::of_name("another life"));
+    stranger.send(Request::Query(Query::Job), tell(&told)).unwrap();
+    assert_eq!(replies.recv(), Ok(Reply::WrongEpoch));
+    node.stop().unwrap();
+    let sent = client.send(register("w2"), tell(&told));
+    assert!(matches!(sent, Err(Unsent::Gone)), "{sent:?}");
+    drop(told);
+    assert!(replies.recv().is_err(), "nobody is told anything more");
+}
+
 /// Many clients at once share syncs, and each gets its own answer.
 #[test]
 fn clients_share_syncs() {

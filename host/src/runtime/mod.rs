@@ -23,7 +23,7 @@ use std::thread::{self, JoinHandle};
 use pinfold_core::policy::Genesis;
 use pinfold_core::transfer::Transfer;
 
-use crate::node::NodeClient;
+use crate::coordinator::Coordinator;
 use crate::owner::{Owner, OwnerError};
 use crate::store::ObjectStore;
 use handle::{Notice, Told};
@@ -171,7 +171,7 @@ impl Runtime {
     ///
     /// # Errors
     /// [`OwnerError`] when this node is gone too; nothing changed then.
-    pub fn reconnect(&self, client: NodeClient) -> Result<(), OwnerError> {
+    pub fn reconnect(&self, client: impl Coordinator + 'static) -> Result<(), OwnerError> {
         self.pool.porter.owner().reconnect(client)?;
         self.pool.reconnected();
         Ok(())

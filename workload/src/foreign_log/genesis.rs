@@ -3,7 +3,7 @@
 use pinfold_core::engine::Reply;
 use pinfold_core::invariant::Invariant;
 use pinfold_core::policy::Genesis;
-use pinfold_host::log::Answer;
+use pinfold_host::dto::Answer;
 use serde_json::Value;
 
 /// The promise behind the first field in which a job's genesis is another one, and what differs.

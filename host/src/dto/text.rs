@@ -14,21 +14,21 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serializer};
 
 /// What is read back from its text.
-pub(super) trait Readable: Sized {
+pub(crate) trait Readable: Sized {
     /// What the text should have been.
     const EXPECTED: &'static str;
 
     fn read(text: &str) -> Option<Self>;
 }
 
-pub(super) fn serialize<T: Display, S: Serializer>(
+pub(crate) fn serialize<T: Display, S: Serializer>(
     value: &T,
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
     serializer.collect_str(value)
 }
 
-pub(super) fn deserialize<'de, T: Readable, D: Deserializer<'de>>(
+pub(crate) fn deserialize<'de, T: Readable, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<T, D::Error> {
     let text = String::deserialize(deserializer)?;
@@ -40,10 +40,10 @@ fn unreadable<T: Readable, E: Error>(text: &str) -> E {
 }
 
 /// The same for what may be missing.
-pub(super) mod optional {
+pub(crate) mod optional {
     use super::{Deserialize, Deserializer, Display, Readable, Serializer, unreadable};
 
-    pub(in super::super) fn serialize<T: Display, S: Serializer>(
+    pub(crate) fn serialize<T: Display, S: Serializer>(
         value: &Option<T>,
         serializer: S,
     ) -> Result<S::Ok, S::Error> {
@@ -53,7 +53,7 @@ pub(super) mod optional {
         }
     }
 
-    pub(in super::super) fn deserialize<'de, T: Readable, D: Deserializer<'de>>(
+    pub(crate) fn deserialize<'de, T: Readable, D: Deserializer<'de>>(
         deserializer: D,
     ) -> Result<Option<T>, D::Error> {
         let text = Option::<String>::deserialize(deserializer)?;
@@ -63,17 +63,17 @@ pub(super) mod optional {
 }
 
 /// The same for a list.
-pub(super) mod list {
+pub(crate) mod list {
     use super::{Deserialize, Deserializer, Display, Readable, Serializer, unreadable};
 
-    pub(in super::super) fn serialize<T: Display, S: Serializer>(
+    pub(crate) fn serialize<T: Display, S: Serializer>(
         values: &[T],
         serializer: S,
     ) -> Result<S::Ok, S::Error> {
         serializer.collect_seq(values.iter().map(ToString::to_string))
     }
 
-    pub(in super::super) fn deserialize<'de, T: Readable, D: Deserializer<'de>>(
+    pub(crate) fn deserialize<'de, T: Readable, D: Deserializer<'de>>(
         deserializer: D,
     ) -> Result<Vec<T>, D::Error> {
         let texts = Vec::<String>::deserialize(deserializer)?;

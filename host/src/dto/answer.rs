@@ -283,7 +283,7 @@ enum LimitForm {
 
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "Genesis", deny_unknown_fields)]
-pub(super) struct GenesisForm {
+pub(crate) struct GenesisForm {
     #[serde(with = "text")]
     namespace: Namespace,
     #[serde(with = "text")]
@@ -377,7 +377,7 @@ mod pinned {
         digest: ManifestDigest,
     }
 
-    pub(super) fn serialize<S: Serializer>(
+    pub(crate) fn serialize<S: Serializer>(
         pinned: &Few<Pinned, 8>,
         serializer: S,
     ) -> Result<S::Ok, S::Error> {
@@ -388,7 +388,7 @@ mod pinned {
         pinned.iter().map(one).collect::<Vec<_>>().serialize(serializer)
     }
 
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
         deserializer: D,
     ) -> Result<Few<Pinned, 8>, D::Error> {
         let mut pinned = Few::new();
@@ -419,7 +419,7 @@ mod optional_blockers {
     #[derive(Serialize, Deserialize)]
     struct One(#[serde(with = "BlockerForm")] Blocker);
 
-    pub(super) fn serialize<S: Serializer>(
+    pub(crate) fn serialize<S: Serializer>(
         blockers: &Option<Blockers>,
         serializer: S,
     ) -> Result<S::Ok, S::Error> {
@@ -431,7 +431,7 @@ mod optional_blockers {
         blockers.as_ref().map(all).serialize(serializer)
     }
 
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
         deserializer: D,
     ) -> Result<Option<Blockers>, D::Error> {
         let all = |All { checkpoint, bytes, blockers }| Blockers {
@@ -452,14 +452,14 @@ mod verdicts {
     #[derive(Serialize, Deserialize)]
     struct One(#[serde(with = "VerdictForm")] Verdict);
 
-    pub(super) fn serialize<S: Serializer>(
+    pub(crate) fn serialize<S: Serializer>(
         verdicts: &[Verdict],
         serializer: S,
     ) -> Result<S::Ok, S::Error> {
         verdicts.iter().copied().map(One).collect::<Vec<_>>().serialize(serializer)
     }
 
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
         deserializer: D,
     ) -> Result<Vec<Verdict>, D::Error> {
         let all = Vec::<One>::deserialize(deserializer)?;

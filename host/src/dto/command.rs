@@ -17,7 +17,7 @@ use super::text;
 
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "Command", rename_all = "snake_case", deny_unknown_fields)]
-pub(super) enum CommandForm {
+pub(crate) enum CommandForm {
     Prepare(#[serde(with = "PrepareForm")] Prepare),
     Settle {
         #[serde(with = "text")]
@@ -105,7 +105,7 @@ struct PrepareForm {
 
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "Query", rename_all = "snake_case", deny_unknown_fields)]
-pub(super) enum QueryForm {
+pub(crate) enum QueryForm {
     Job,
     Gauges,
     Blockers(#[serde(with = "text")] CheckpointId),
@@ -114,14 +114,14 @@ pub(super) enum QueryForm {
 
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "Role", rename_all = "snake_case")]
-pub(super) enum RoleForm {
+pub(crate) enum RoleForm {
     Worker,
     Operator,
 }
 
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "Evidence", rename_all = "snake_case")]
-pub(super) enum EvidenceForm {
+pub(crate) enum EvidenceForm {
     NotExposed,
     Active,
     Quiescing,
@@ -132,7 +132,7 @@ pub(super) enum EvidenceForm {
 
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "DeleteOutcome", rename_all = "snake_case")]
-pub(super) enum DeleteOutcomeForm {
+pub(crate) enum DeleteOutcomeForm {
     Gone,
     Refused,
     Unknown,
@@ -163,7 +163,7 @@ enum QuarantineForm {
 
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "Policy", deny_unknown_fields)]
-pub(super) struct PolicyForm {
+pub(crate) struct PolicyForm {
     turns: u32,
     #[serde(default)]
     conversation_bytes: Option<u64>,
@@ -175,7 +175,7 @@ pub(super) struct PolicyForm {
 
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "Limits", deny_unknown_fields)]
-pub(super) struct LimitsForm {
+pub(crate) struct LimitsForm {
     owners: u32,
     pins_per_owner: u32,
     pins: u32,
@@ -198,7 +198,7 @@ pub(super) struct LimitsForm {
 }
 
 /// A policy that may be missing.
-pub(super) mod optional_policy {
+pub(crate) mod optional_policy {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
     use super::{Policy, PolicyForm};
@@ -206,14 +206,14 @@ pub(super) mod optional_policy {
     #[derive(Serialize, Deserialize)]
     struct Whole(#[serde(with = "PolicyForm")] Policy);
 
-    pub(in super::super) fn serialize<S: Serializer>(
+    pub(crate) fn serialize<S: Serializer>(
         policy: &Option<Policy>,
         serializer: S,
     ) -> Result<S::Ok, S::Error> {
         policy.map(Whole).serialize(serializer)
     }
 
-    pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
         deserializer: D,
     ) -> Result<Option<Policy>, D::Error> {
         Ok(Option::<Whole>::deserialize(deserializer)?.map(|Whole(policy)| policy))
@@ -234,7 +234,7 @@ mod shape {
         bytes: u64,
     }
 
-    pub(super) fn serialize<S: Serializer>(
+    pub(crate) fn serialize<S: Serializer>(
         shape: &Shape,
         serializer: S,
     ) -> Result<S::Ok, S::Error> {
@@ -246,7 +246,7 @@ mod shape {
         shards.serialize(serializer)
     }
 
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
         deserializer: D,
     ) -> Result<Shape, D::Error> {
         let shards = Vec::<Shard>::deserialize(deserializer)?;
@@ -272,7 +272,7 @@ mod outcomes {
         outcome: DeleteOutcome,
     }
 
-    pub(super) fn serialize<S: Serializer>(
+    pub(crate) fn serialize<S: Serializer>(
         outcomes: &[(ObjectId, DeleteOutcome)],
         serializer: S,
     ) -> Result<S::Ok, S::Error> {
@@ -283,7 +283,7 @@ mod outcomes {
         outcomes.iter().map(one).collect::<Vec<_>>().serialize(serializer)
     }
 
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
         deserializer: D,
     ) -> Result<Vec<(ObjectId, DeleteOutcome)>, D::Error> {
         let outcomes = Vec::<One>::deserialize(deserializer)?;

@@ -3,6 +3,7 @@
 //! It does the I/O that the core only asks for, and decides nothing.
 #![forbid(unsafe_code)]
 
+pub mod collector;
 pub mod coordinator;
 pub mod disk;
 pub mod dto;

@@ -5,7 +5,6 @@
 //! gives it, and a trace that contradicts itself is refused as a whole.
 
 mod chart;
-mod collector;
 mod fleet;
 pub mod foreign_log;
 mod freight;

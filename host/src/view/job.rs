@@ -206,8 +206,24 @@ impl JobView {
     }
 }
 
+impl JobView {
+    /// Every live pin, by owner, incarnation and operation.
+    #[must_use]
+    pub fn pins_of(catalog: &Catalog) -> Vec<PinView> {
+        pins(catalog)
+    }
+
+    /// How much each kind of blocker keeps.
+    #[must_use]
+    pub fn blockers_of(catalog: &Catalog) -> Vec<BlockerCount> {
+        count(&checkpoints(catalog))
+    }
+}
+
 impl PolicyView {
-    fn of(policy: &Policy) -> Self {
+    /// A policy as it is shown.
+    #[must_use]
+    pub fn of(policy: &Policy) -> Self {
         let Policy { turns, conversation_bytes, job_bytes, quarantine } = *policy;
         let quarantine = match quarantine {
             Quarantine::Generation => "generation",

@@ -21,7 +21,6 @@ use pinfold_host::store::{ObjectStore, Why};
 use super::logged::Logged;
 use super::settings::{OPERATOR, agree, genesis, write_missing_settings, write_settings};
 use super::{Progress, ReplayConfig, ReplayError, check_longest};
-use crate::collector::{Collector, Round};
 use crate::fleet::Schedule;
 use crate::link::{Figures, Links, TraceTag, chain_values, link};
 use crate::model::Model;
@@ -29,6 +28,7 @@ use crate::observer::{Moment, Observer, Violation};
 use crate::report::{Depths, Tally, Timeline};
 use crate::serve::{Served, Turn, Unsaved, Worker};
 use crate::trace::Trace;
+use pinfold_host::collector::{Collector, Round};
 
 /// See the [module](self).
 pub(super) struct Job<'a> {

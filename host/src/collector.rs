@@ -4,63 +4,68 @@
 //! is unknown comes back with a later round.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 
+use crate::node::{Effects, Gone};
+use crate::owner::{Owner, OwnerError};
+use crate::store::ObjectStore;
 use pinfold_core::catalog::Command;
 use pinfold_core::engine::Effect;
 use pinfold_core::id::CheckpointId;
 use pinfold_core::outcome::{DeleteOutcome, Outcome};
 use pinfold_core::policy::Genesis;
-use pinfold_host::node::Effects;
-use pinfold_host::owner::{Owner, OwnerError};
-use pinfold_host::store::ObjectStore;
 
 /// Objects per round.
 const ROUND: u32 = 256;
 
-/// An owner that collects.
-pub(crate) struct Collector {
+/// An owner that collects: the only one whose work comes through its effects.
+#[derive(Debug)]
+pub struct Collector {
     owner: Owner,
     effects: Effects,
-    store: Arc<dyn ObjectStore>,
+    store: Store,
     job: Genesis,
     collected: Vec<CheckpointId>,
 }
 
+struct Store(Arc<dyn ObjectStore>);
+
+impl fmt::Debug for Store {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Store")
+    }
+}
+
 /// What a round did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Round {
+pub struct Round {
     /// Checkpoints whose every object is gone now.
-    pub(crate) checkpoints: u64,
+    pub checkpoints: u64,
     /// Objects deleted.
-    pub(crate) objects: u64,
+    pub objects: u64,
     /// Objects that were not deleted, or nobody knows.
-    pub(crate) left: u64,
+    pub left: u64,
     /// There is more to collect.
-    pub(crate) more: bool,
+    pub more: bool,
 }
 
 impl Collector {
     /// A collector of a job, which gets the node's effects.
     #[must_use]
-    pub(crate) fn new(
-        owner: Owner,
-        effects: Effects,
-        store: Arc<dyn ObjectStore>,
-        job: Genesis,
-    ) -> Self {
-        Self { owner, effects, store, job, collected: Vec::new() }
+    pub fn new(owner: Owner, effects: Effects, store: Arc<dyn ObjectStore>, job: Genesis) -> Self {
+        Self { owner, effects, store: Store(store), job, collected: Vec::new() }
     }
 
     /// Gives the node's effects back.
     #[must_use]
-    pub(crate) fn into_effects(self) -> Effects {
+    pub fn into_effects(self) -> Effects {
         self.effects
     }
 
     /// The checkpoints whose every object is gone since this was asked last.
     #[must_use]
-    pub(crate) fn take_collected(&mut self) -> Vec<CheckpointId> {
+    pub fn take_collected(&mut self) -> Vec<CheckpointId> {
         std::mem::take(&mut self.collected)
     }
 
@@ -68,7 +73,7 @@ impl Collector {
     ///
     /// # Errors
     /// [`OwnerError`] when the node is gone.
-    pub(crate) fn round(&mut self) -> Result<Round, OwnerError> {
+    pub fn round(&mut self) -> Result<Round, OwnerError> {
         let mut round = Round::default();
         let answer = self.owner.ask(Command::Collect { limit: ROUND })?;
         let Ok(Outcome::Collected { objects, more }) = answer else {
@@ -78,13 +83,16 @@ impl Collector {
         if objects == 0 {
             return Ok(round);
         }
-        // Effects leave before the reply that they belong to, so all of this round's are here.
         let mut outcomes: BTreeMap<CheckpointId, Vec<_>> = BTreeMap::new();
-        for effect in self.effects.try_iter() {
+        let mut missing = objects as usize;
+        while missing > 0 {
+            // Effects leave before the reply that they belong to, so this round's are on their way.
+            let effect = self.effects.recv().map_err(|_| Gone)?;
             let Effect::Delete { checkpoint, objects, .. } = &effect;
+            missing = missing.saturating_sub(objects.len());
             let keys = effect.keys(&self.job);
             for (key, object) in keys.zip(objects) {
-                let outcome = DeleteOutcome::from(self.store.delete(&key.to_string()));
+                let outcome = DeleteOutcome::from(self.store.0.delete(&key.to_string()));
                 round.objects += u64::from(outcome == DeleteOutcome::Gone);
                 round.left += u64::from(outcome != DeleteOutcome::Gone);
                 outcomes.entry(*checkpoint).or_default().push((*object, outcome));
@@ -121,11 +129,10 @@ mod tests {
     };
     use pinfold_core::outcome::Evidence;
     use pinfold_core::policy::{Limits, Policy};
-    use pinfold_host::node::{Gone, Node};
-    use pinfold_host::store;
-    use pinfold_host::store::{GetOutcome, ListError, Presence, PutOutcome, Why};
 
     use super::*;
+    use crate::node::Node;
+    use crate::store::{self, GetOutcome, ListError, Presence, PutOutcome, Why};
 
     /// A store that deletes, unless it is told to answer something else.
     #[derive(Default)]

@@ -1,0 +1,316 @@
+//! The client: a coordinator elsewhere, as an [`Owner`](pinfold_host::owner::Owner) and its
+//! transfers ask it.
+//!
+//! It protects the promise that a request is asked under one operation: what was not answered is
+//! sent again as it was, after a pause that grows, until it is answered or its time is over; then
+//! nobody knows what became of it, and the owner keeps it to be sent through another client. An
+//! answer that cannot be read counts as none.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use pinfold_core::engine::{Reply, Request};
+use pinfold_core::id::{Epoch, Namespace};
+use pinfold_host::coordinator::Coordinator;
+use pinfold_host::dto::{Answer, Ask, Call};
+use pinfold_host::node::Gone;
+use reqwest::StatusCode;
+use reqwest::header::{AUTHORIZATION, CONTENT_TYPE};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use tokio::runtime::Runtime;
+
+use crate::problem::{Code, Problem};
+use crate::service::Token;
+
+/// The first pause before a request is sent again, and the longest.
+const PAUSES: [Duration; 2] = [Duration::from_millis(20), Duration::from_secs(1)];
+
+/// How a client asks.
+#[derive(Clone, Debug)]
+pub struct ClientOptions {
+    /// What the coordinator asks for.
+    pub token: Option<Token>,
+    /// How long one try may take.
+    pub try_within: Duration,
+    /// How long a request is tried again, from its first try on.
+    pub give_up_after: Duration,
+}
+
+impl Default for ClientOptions {
+    fn default() -> Self {
+        Self {
+            token: None,
+            try_within: Duration::from_secs(35),
+            give_up_after: Duration::from_secs(120),
+        }
+    }
+}
+
+/// Why a request was not answered.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    /// The URL cannot be used.
+    #[error("{url}: {what}: expected a URL like http://127.0.0.1:7311")]
+    Url {
+        /// The URL.
+        url: String,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// The coordinator will not have it, now or later.
+    #[error("{0}")]
+    Problem(#[from] Problem),
+    /// Nobody answered in time: nobody knows what became of the request.
+    #[error("no answer from {url} within {} s: {what}", .waited.as_secs_f64())]
+    Unanswered {
+        /// Who was asked.
+        url: String,
+        /// For how long.
+        waited: Duration,
+        /// What the last try came to.
+        what: String,
+    },
+    /// Threads cannot be started.
+    #[error("the client's thread cannot be started: {0}")]
+    Thread(std::io::Error),
+}
+
+/// A client that blocks its caller. Clones share its connections; any thread may ask, but for those
+/// of an asynchronous runtime, which use the [`AsyncClient`].
+#[derive(Clone)]
+pub struct Client {
+    client: AsyncClient,
+    runtime: Arc<Runtime>,
+}
+
+/// A client for asynchronous callers. See the [module](self).
+#[derive(Clone)]
+pub struct AsyncClient {
+    http: reqwest::Client,
+    url: Arc<str>,
+    authorization: Option<Arc<str>>,
+    options: ClientOptions,
+    /// The epoch that it believes in.
+    epoch: Epoch,
+    namespace: Namespace,
+}
+
+/// What the coordinator says of its job.
+#[derive(Deserialize)]
+struct JobSeen {
+    epoch: String,
+    namespace: String,
+}
+
+impl Client {
+    /// A client of the coordinator at a URL, once that has answered. It believes in the epoch that
+    /// the coordinator has now.
+    ///
+    /// # Errors
+    /// [`ClientError`] when the URL cannot be used, the coordinator will not have this client, or
+    /// nobody answers.
+    pub fn connect(url: &str, options: ClientOptions) -> Result<Self, ClientError> {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .thread_name("pinfold-client")
+            .build()
+            .map_err(ClientError::Thread)?;
+        let client = runtime.block_on(AsyncClient::connect(url, options))?;
+        Ok(Self { client, runtime: Arc::new(runtime) })
+    }
+
+    /// The epoch that it believes in.
+    #[must_use]
+    pub const fn epoch(&self) -> Epoch {
+        self.client.epoch
+    }
+
+    /// The job's namespace.
+    #[must_use]
+    pub const fn namespace(&self) -> &Namespace {
+        &self.client.namespace
+    }
+
+    /// Asks, again and again until it is answered or the time is over.
+    ///
+    /// # Errors
+    /// [`ClientError`] says why there is no answer.
+    pub fn ask(&self, request: &Request) -> Result<Reply, ClientError> {
+        self.runtime.block_on(self.client.ask(request))
+    }
+
+    /// Reads one of the coordinator's views, as JSON.
+    ///
+    /// # Errors
+    /// [`ClientError`] says why there is no answer.
+    pub fn view(&self, path: &str) -> Result<serde_json::Value, ClientError> {
+        self.runtime.block_on(self.client.view(path))
+    }
+}
+
+impl AsyncClient {
+    /// The same as [`Client::connect`].
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn connect(url: &str, options: ClientOptions) -> Result<Self, ClientError> {
+        let bad = |what: String| ClientError::Url { url: url.to_string(), what };
+        let parsed = reqwest::Url::parse(url).map_err(|error| bad(error.to_string()))?;
+        if parsed.scheme() != "http" {
+            return Err(bad(format!("{} is not spoken", parsed.scheme())));
+        }
+        let http = reqwest::Client::builder()
+            .timeout(options.try_within)
+            .tcp_nodelay(true)
+            .no_proxy()
+            .build()
+            .map_err(|error| bad(error.to_string()))?;
+        let mut client = Self {
+            http,
+            url: url.trim_end_matches('/').into(),
+            authorization: options.token.as_ref().map(|token| token.header().into()),
+            options,
+            epoch: Epoch::from_u128(0),
+            namespace: "unknown".parse().map_err(|_| bad("no namespace".into()))?,
+        };
+        let seen: JobSeen = client.until_answered(|| client.get("/v1/job")).await?;
+        let unreadable = |what: &str| bad(format!("its {what} cannot be read"));
+        client.epoch = seen.epoch.parse().map_err(|_| unreadable("epoch"))?;
+        client.namespace = seen.namespace.parse().map_err(|_| unreadable("namespace"))?;
+        Ok(client)
+    }
+
+    /// The same as [`Client::ask`].
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn ask(&self, request: &Request) -> Result<Reply, ClientError> {
+        let call = Call { epoch: self.epoch, ask: Ask::from(request.clone()) };
+        let url = format!("{}/v1/call", self.url);
+        let body = serde_json::to_vec(&call)
+            .map_err(|error| Problem::new(Code::Malformed, error.to_string()))?;
+        let send = || {
+            let sent = self.http.post(&url).header(CONTENT_TYPE, "application/json");
+            self.authorized(sent).body(body.clone())
+        };
+        let answer: Answer = self.until_answered(send).await?;
+        answer.into_reply().ok_or_else(|| self.unanswered("nobody knows the answer".into()))
+    }
+
+    /// The same as [`Client::view`].
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn view(&self, path: &str) -> Result<serde_json::Value, ClientError> {
+        self.until_answered(|| self.get(path)).await
+    }
+
+    fn get(&self, path: &str) -> reqwest::RequestBuilder {
+        self.authorized(self.http.get(format!("{}{path}", self.url)))
+    }
+
+    fn authorized(&self, request: reqwest::RequestBuilder) -> reqwest::RequestBuilder {
+        match &self.authorization {
+            Some(header) => request.header(AUTHORIZATION, &**header),
+            None => request,
+        }
+    }
+}
+
+/// What one try came to, where it was no answer.
+enum Tried {
+    /// Trying again may help: what it was.
+    Again(String),
+    /// It will not.
+    Never(Problem),
+}
+
+impl AsyncClient {
+    /// Sends a request until it is answered, it cannot be, or the time is over.
+    async fn until_answered<T: DeserializeOwned>(
+        &self,
+        send: impl Fn() -> reqwest::RequestBuilder,
+    ) -> Result<T, ClientError> {
+        let [mut pause, longest] = PAUSES;
+        let until = Instant::now() + self.options.give_up_after;
+        loop {
+            let what = match tried(send()).await {
+                Ok(answer) => return Ok(answer),
+                Err(Tried::Never(problem)) => return Err(problem.into()),
+                Err(Tried::Again(what)) => what,
+            };
+            if Instant::now() + pause > until {
+                return Err(self.unanswered(what));
+            }
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(longest);
+        }
+    }
+
+    fn unanswered(&self, what: String) -> ClientError {
+        let (url, waited) = (self.url.to_string(), self.options.give_up_after);
+        ClientError::Unanswered { url, waited, what }
+    }
+}
+
+async fn tried<T: DeserializeOwned>(request: reqwest::RequestBuilder) -> Result<T, Tried> {
+    let again = |error: reqwest::Error| Tried::Again(in_full(&error));
+    let response = request.send().await.map_err(again)?;
+    let status = response.status();
+    let body = response.bytes().await.map_err(again)?;
+    if status == StatusCode::OK {
+        let read = serde_json::from_slice(&body);
+        return read.map_err(|error| Tried::Again(format!("an answer cannot be read: {error}")));
+    }
+    match serde_json::from_slice::<Problem>(&body) {
+        Ok(problem) if is_passing(problem.code) => Err(Tried::Again(problem.to_string())),
+        Ok(problem) => Err(Tried::Never(problem)),
+        Err(_) => Err(Tried::Again(format!("it answers with {status}, and not as a coordinator"))),
+    }
+}
+
+/// Whether the same request may be answered another time.
+const fn is_passing(code: Code) -> bool {
+    match code {
+        Code::Busy | Code::TimedOut | Code::Draining | Code::Gone => true,
+        Code::Malformed
+        | Code::Unauthorized
+        | Code::NotFound
+        | Code::WrongMethod
+        | Code::TooLarge
+        | Code::WrongContentType => false,
+    }
+}
+
+/// An error with what it is because of.
+fn in_full(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut because = error.source();
+    while let Some(error) = because {
+        text += &format!(": {error}");
+        because = error.source();
+    }
+    text
+}
+
+impl Coordinator for Client {
+    fn call(&self, request: Request) -> Result<Reply, Gone> {
+        self.ask(&request).map_err(|_| Gone)
+    }
+}
+
+impl fmt::Debug for AsyncClient {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("AsyncClient");
+        shown.field("url", &self.url).field("epoch", &self.epoch).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.client.fmt(f)
+    }
+}

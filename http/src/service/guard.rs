@@ -1,0 +1,102 @@
+//! Who may ask: whoever has the token, or anybody on this machine where there is none.
+
+use std::fmt;
+use std::net::SocketAddr;
+
+use subtle::ConstantTimeEq;
+
+/// The fewest bytes of a token: 128 bits in hexadecimal.
+const FEWEST: usize = 32;
+
+/// A secret that every request brings along. It is never shown.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Token(String);
+
+/// A token that will not do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TokenError {
+    /// It can be guessed.
+    #[error(
+        "the token has {0} characters: it needs at least {FEWEST}, like `openssl rand -hex 32`"
+    )]
+    Short(usize),
+    /// No header can carry it.
+    #[error("the token has a character that is no letter, digit or one of -._~+/=")]
+    Character,
+}
+
+impl Token {
+    /// A token; white space around it is no part of it.
+    ///
+    /// # Errors
+    /// [`TokenError`] when it could be guessed, or no header can carry it.
+    pub fn new(text: &str) -> Result<Self, TokenError> {
+        let text = text.trim();
+        let fits = |it: char| it.is_ascii_alphanumeric() || "-._~+/=".contains(it);
+        match text.len() {
+            short if short < FEWEST => Err(TokenError::Short(short)),
+            _ if !text.chars().all(fits) => Err(TokenError::Character),
+            _ => Ok(Self(text.to_string())),
+        }
+    }
+
+    /// What a request brings along.
+    #[must_use]
+    pub(crate) fn header(&self) -> String {
+        format!("Bearer {}", self.0)
+    }
+
+    /// Whether an `Authorization` header has this token, in the same time whatever it has.
+    pub(super) fn is_in(&self, header: &[u8]) -> bool {
+        let sent = header.strip_prefix(b"Bearer ").unwrap_or_default();
+        sent.ct_eq(self.0.as_bytes()).into()
+    }
+}
+
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Token")
+    }
+}
+
+/// An address that others could reach, without a token to keep them out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{0} can be reached from other machines, and whoever reaches it may do everything: give it a \
+     token, or listen on a loopback address like 127.0.0.1:7311"
+)]
+pub struct Open(pub SocketAddr);
+
+/// Without a token, only this machine may reach the service.
+pub(super) fn check(address: SocketAddr, token: Option<&Token>) -> Result<(), Open> {
+    if token.is_some() || address.ip().is_loopback() { Ok(()) } else { Err(Open(address)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_long_and_compared_whole() {
+        let text = "0123456789abcdef0123456789abcdef";
+        let token = Token::new(&format!(" {text}\n")).unwrap();
+        assert!(token.is_in(format!("Bearer {text}").as_bytes()));
+        for wrong in ["", text, "Bearer ", "Bearer 0", "bearer 0123456789abcdef0123456789abcdef"] {
+            assert!(!token.is_in(wrong.as_bytes()), "{wrong}");
+        }
+        assert!(!token.is_in(format!("Bearer {text}0").as_bytes()));
+        assert_eq!(Token::new("short"), Err(TokenError::Short(5)));
+        assert_eq!(Token::new(&format!("{text} {text}")), Err(TokenError::Character));
+        assert_eq!(format!("{token:?}"), "Token");
+    }
+
+    #[test]
+    fn only_this_machine_needs_no_token() {
+        let token = Token::new(&"k".repeat(32)).unwrap();
+        for (address, alone) in [("127.0.0.1:1", true), ("[::1]:1", true), ("0.0.0.0:1", false)] {
+            let address = address.parse().unwrap();
+            assert_eq!(check(address, None).is_ok(), alone, "{address}");
+            assert_eq!(check(address, Some(&token)), Ok(()));
+        }
+    }
+}

@@ -1,0 +1,229 @@
+//! The service: a node's requests and views over HTTP.
+//!
+//! Protects the node from who asks: a body is read whole and refused whole, as many requests are
+//! under way as may be, none takes longer than it may, and nobody asks without the token. It
+//! decides nothing and keeps nothing: whatever it acknowledges is in the node's journal, and a
+//! request whose client is gone is answered nevertheless.
+
+mod answers;
+mod guard;
+mod metrics;
+mod routes;
+mod seen;
+mod work;
+
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use pinfold_core::id::OwnerId;
+use pinfold_host::node::{Effects, Node, NodeClient, NodeError};
+use tokio::net::TcpListener;
+use tokio::sync::{Notify, Semaphore};
+
+pub use guard::{Open, Token, TokenError};
+pub use work::{WorkItem, WorkObject};
+
+use seen::{Seen, Watcher};
+use work::Work;
+
+/// How a service is run.
+#[derive(Clone, Debug)]
+pub struct ServiceOptions {
+    /// Where it listens; port 0 takes a free one.
+    pub listen: SocketAddr,
+    /// Who has it may ask.
+    pub token: Option<Token>,
+    /// The longest body, in bytes.
+    pub body_bytes: usize,
+    /// How long a request may take; the wait for delete work comes on top.
+    pub answer_within: Duration,
+    /// How many requests are under way at most; the next one is told to come again.
+    pub requests: usize,
+    /// How long a stop waits for requests that are under way.
+    pub drain_within: Duration,
+    /// An owner in this process that collects: its delete work goes to
+    /// [`own_effects`](Service::own_effects), and to nobody else.
+    pub collector: Option<OwnerId>,
+}
+
+impl Default for ServiceOptions {
+    fn default() -> Self {
+        Self {
+            listen: SocketAddr::from(([127, 0, 0, 1], 0)),
+            token: None,
+            body_bytes: 8 << 20,
+            answer_within: Duration::from_secs(30),
+            requests: 4096,
+            drain_within: Duration::from_secs(10),
+            collector: None,
+        }
+    }
+}
+
+/// Why a service does not start, or how it ended.
+#[derive(Debug, thiserror::Error)]
+pub enum ServiceError {
+    /// Others could reach it, and nothing keeps them out.
+    #[error(transparent)]
+    Open(#[from] Open),
+    /// The address is taken, or not of this machine.
+    #[error("cannot listen on {address}: {error}")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// What the system says.
+        error: std::io::Error,
+    },
+    /// Threads cannot be started.
+    #[error("the service's threads cannot be started: {0}")]
+    Threads(std::io::Error),
+    /// Something was asked of the node before, so not all of it would be seen.
+    #[error(transparent)]
+    Late(#[from] pinfold_host::node::Late),
+    /// How the node ended.
+    #[error(transparent)]
+    Node(#[from] NodeError),
+}
+
+/// A service that runs. Dropping it stops it.
+#[derive(Debug)]
+pub struct Service {
+    address: SocketAddr,
+    shared: Arc<Shared>,
+    node: Option<Node>,
+    server: Option<JoinHandle<()>>,
+    own_effects: Mutex<Option<Effects>>,
+}
+
+/// What all requests share.
+#[derive(Debug)]
+struct Shared {
+    node: NodeClient,
+    seen: Arc<Seen>,
+    work: Arc<Work>,
+    options: ServiceOptions,
+    room: Semaphore,
+    draining: AtomicBool,
+    /// Rung once: those who wait for delete work go, and the server takes nothing new.
+    drained: Notify,
+}
+
+impl Shared {
+    fn is_draining(&self) -> bool {
+        self.draining.load(Ordering::Relaxed)
+    }
+}
+
+impl Service {
+    /// Serves a node that nobody has asked anything yet.
+    ///
+    /// # Errors
+    /// [`ServiceError`] when the address cannot be listened on, or could be reached by others and
+    /// there is no token.
+    pub fn start(
+        node: Node,
+        effects: Effects,
+        options: ServiceOptions,
+    ) -> Result<Self, ServiceError> {
+        guard::check(options.listen, options.token.as_ref())?;
+        let work = Arc::new(Work::new(node.job().clone()));
+        let seen = Arc::new(Seen::new(Arc::clone(&work)));
+        node.watch(Box::new(Watcher(Arc::clone(&seen))))?;
+        let own_effects = hand_out(effects, Arc::clone(&work), options.collector)?;
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .enable_all()
+            .thread_name("pinfold-serve")
+            .build()
+            .map_err(ServiceError::Threads)?;
+        let listened = |error| ServiceError::Listen { address: options.listen, error };
+        let listener = runtime.block_on(TcpListener::bind(options.listen)).map_err(listened)?;
+        let address = listener.local_addr().map_err(listened)?;
+        let room = Semaphore::new(options.requests.min(Semaphore::MAX_PERMITS));
+        let (draining, drained) = Default::default();
+        let client = node.client();
+        let shared =
+            Arc::new(Shared { node: client, seen, work, options, room, draining, drained });
+        let served = Arc::clone(&shared);
+        let server = thread::Builder::new()
+            .name("pinfold-server".into())
+            .spawn(move || {
+                runtime.block_on(routes::serve(listener, served));
+                // Whoever still looks at the engine is waited for no longer.
+                runtime.shutdown_background();
+            })
+            .map_err(ServiceError::Threads)?;
+        let own_effects = Mutex::new(own_effects);
+        Ok(Self { address, shared, node: Some(node), server: Some(server), own_effects })
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub const fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// A way to ask the node in this process.
+    #[must_use]
+    pub fn node(&self) -> NodeClient {
+        self.shared.node.clone()
+    }
+
+    /// The delete work of the collector in this process, once; none where there is none.
+    #[must_use]
+    pub fn own_effects(&self) -> Option<Effects> {
+        self.own_effects.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// Takes nothing new, answers what is under way, and ends the node.
+    ///
+    /// # Errors
+    /// [`NodeError`] says how the node ended, where it did not end well.
+    pub fn stop(mut self) -> Result<(), NodeError> {
+        self.close();
+        self.node.take().map_or(Ok(()), Node::stop)
+    }
+
+    fn close(&mut self) {
+        self.shared.draining.store(true, Ordering::Relaxed);
+        self.shared.drained.notify_waiters();
+        self.shared.drained.notify_one();
+        if let Some(server) = self.server.take() {
+            // It ends by returning; there is nothing to learn from how.
+            let _ = server.join();
+        }
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+/// Gives each piece of delete work to who asked for it.
+fn hand_out(
+    effects: Effects,
+    work: Arc<Work>,
+    collector: Option<OwnerId>,
+) -> Result<Option<Effects>, ServiceError> {
+    let (own, own_effects) = std::sync::mpsc::channel();
+    let is_own = move |owner| collector == Some(owner);
+    thread::Builder::new()
+        .name("pinfold-work".into())
+        .spawn(move || {
+            for effect in effects {
+                let pinfold_core::engine::Effect::Delete { by, .. } = &effect;
+                if is_own(by.owner) {
+                    // Without its collector it is handed out again later.
+                    let _ = own.send(effect);
+                } else {
+                    work.handed_out(effect);
+                }
+            }
+        })
+        .map_err(ServiceError::Threads)?;
+    Ok(collector.map(|_| own_effects))
+}

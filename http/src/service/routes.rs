@@ -1,0 +1,366 @@
+//! The paths, and what each answers.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use axum::body::Bytes;
+use axum::extract::rejection::{BytesRejection, PathRejection, QueryRejection};
+use axum::extract::{DefaultBodyLimit, Path, Query, Request, State};
+use axum::http::header::{AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use pinfold_core::engine::{Engine, Reply};
+use pinfold_core::id::{ConversationId, EndpointId, Generation, Incarnation, OwnerId};
+use pinfold_host::dto::{Answer, Call};
+use pinfold_host::node::{Gone, NodeStats, Unsent};
+use pinfold_host::view::{JobView, PinView, PolicyView, WhyView};
+use serde::Deserialize;
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+
+use super::Shared;
+use super::answers::{
+    EndpointAnswer, JobAnswer, LedgerAnswer, PinAnswer, PinsAnswer, TurnAnswer, WorkAnswer,
+};
+use super::metrics::Figures;
+use super::work::Whose;
+use crate::problem::{Code, Problem};
+
+/// The longest that somebody may wait for delete work.
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
+
+type Answered<T> = Result<Json<T>, Problem>;
+type Kept = State<Arc<Shared>>;
+
+/// Serves until the service is drained.
+pub(super) async fn serve(listener: TcpListener, shared: Arc<Shared>) {
+    let guarded = Router::new()
+        .route("/v1/call", post(call))
+        .route("/v1/job", get(job))
+        .route("/v1/inspection", get(inspection))
+        .route("/v1/checkpoints/{generation}", get(checkpoint))
+        .route("/v1/endpoints/{endpoint}", get(endpoint))
+        .route("/v1/conversations/{conversation}", get(conversation))
+        .route("/v1/pins", get(pins))
+        .route("/v1/work", get(work))
+        .route("/metrics", get(metrics))
+        .route_layer(middleware::from_fn_with_state(Arc::clone(&shared), admit));
+    let app = Router::new()
+        .merge(guarded)
+        .route("/healthz", get(|| async { "ok\n" }))
+        .route("/readyz", get(ready))
+        .fallback(nothing)
+        .method_not_allowed_fallback(wrong_method)
+        .layer(DefaultBodyLimit::max(shared.options.body_bytes))
+        .with_state(Arc::clone(&shared));
+    let drained = Arc::clone(&shared);
+    let stops = async move { drained.drained.notified().await };
+    let serving = axum::serve(listener, app).with_graceful_shutdown(stops);
+    let longest = async {
+        while !shared.is_draining() {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        tokio::time::sleep(shared.options.drain_within).await;
+    };
+    tokio::select! {
+        // It gives no error but for its listener, which is its own.
+        _ = serving => {}
+        () = longest => {}
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let code = self.code;
+        let mut response = (status, Json(self)).into_response();
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        if matches!(code, Code::Busy | Code::Draining | Code::Gone) {
+            headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
+        }
+        if code == Code::Unauthorized {
+            headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        response
+    }
+}
+
+/// Lets in who has the token, while there is room, for as long as a request may take.
+async fn admit(State(shared): Kept, request: Request, next: Next) -> Result<Response, Problem> {
+    if let Some(token) = &shared.options.token {
+        let sent = request.headers().get(AUTHORIZATION);
+        if !sent.is_some_and(|sent| token.is_in(sent.as_bytes())) {
+            let detail = "send `Authorization: Bearer TOKEN` with the coordinator's token";
+            return Err(Problem::new(Code::Unauthorized, detail));
+        }
+    }
+    if shared.is_draining() {
+        let detail = "it answers what is under way and ends: ask again when it is back";
+        return Err(Problem::new(Code::Draining, detail));
+    }
+    let Ok(_room) = shared.room.try_acquire() else {
+        let detail = format!("{} requests are under way: come again", shared.options.requests);
+        return Err(Problem::new(Code::Busy, detail));
+    };
+    // Who waits for delete work has asked for how long.
+    let waits = if request.uri().path() == "/v1/work" { LONGEST_WAIT } else { Duration::ZERO };
+    let most = shared.options.answer_within;
+    tokio::time::timeout(most + waits, next.run(request)).await.map_err(|_| {
+        let detail = format!(
+            "no answer within {} s: nobody knows what became of it; ask again under the same \
+             operation",
+            most.as_secs_f64()
+        );
+        Problem::new(Code::TimedOut, detail)
+    })
+}
+
+async fn nothing(request: Request) -> Problem {
+    let path = request.uri().path().to_string();
+    Problem::new(Code::NotFound, format!("no path {path}: there are /v1/call, /v1/job and others"))
+}
+
+async fn wrong_method(request: Request) -> Problem {
+    let (method, path) = (request.method().clone(), request.uri().path().to_string());
+    Problem::new(Code::WrongMethod, format!("{path} does not know {method}"))
+}
+
+async fn ready(State(shared): Kept) -> Result<&'static str, Problem> {
+    if shared.is_draining() {
+        return Err(Problem::new(Code::Draining, "it ends as soon as all is answered"));
+    }
+    look(&shared, |_, _| ()).await?;
+    Ok("ready\n")
+}
+
+/// A request of the protocol.
+async fn call(
+    State(shared): Kept,
+    headers: HeaderMap,
+    body: Result<Bytes, BytesRejection>,
+) -> Answered<Answer> {
+    let is_json = |it: &HeaderValue| it.to_str().is_ok_and(|it| it.starts_with("application/json"));
+    if !headers.get(CONTENT_TYPE).is_some_and(is_json) {
+        let detail = "send `Content-Type: application/json`";
+        return Err(Problem::new(Code::WrongContentType, detail));
+    }
+    let body = body.map_err(|rejection| match rejection.status().as_u16() {
+        413 => Problem::new(
+            Code::TooLarge,
+            format!("a body has at most {} bytes: send fewer commands", shared.options.body_bytes),
+        ),
+        _ => Problem::new(Code::Malformed, rejection.body_text()),
+    })?;
+    let mut reader = serde_json::Deserializer::from_slice(&body);
+    let call: Call = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
+        Problem::new(Code::Malformed, format!("{}: {}", error.path(), error.inner()))
+    })?;
+    reader.end().map_err(|error| Problem::new(Code::Malformed, error.to_string()))?;
+    let reply = ask(&shared, call).await?;
+    Ok(Json(Answer::from(reply)))
+}
+
+async fn ask(shared: &Arc<Shared>, call: Call) -> Result<Reply, Problem> {
+    let node = shared.node.believing(call.epoch);
+    let (tell, told) = oneshot::channel();
+    // When nobody waits for the answer any more, it is in the receipts.
+    let sent = node.send(call.ask.into(), |reply| drop(tell.send(reply)));
+    let reply = match sent {
+        Ok(()) => told.await.map_err(|_| Gone),
+        Err(Unsent::Gone) => Err(Gone),
+        Err(Unsent::Busy(request)) => blocking(move || node.call(*request)).await,
+    };
+    reply.map_err(gone)
+}
+
+fn gone(Gone: Gone) -> Problem {
+    let detail = "nobody knows what became of the request: start the coordinator again on its data, \
+                  and ask again under the same operation";
+    Problem::new(Code::Gone, detail)
+}
+
+/// Runs what waits on a thread that may.
+async fn blocking<T: Send + 'static>(
+    what: impl FnOnce() -> Result<T, Gone> + Send + 'static,
+) -> Result<T, Gone> {
+    tokio::task::spawn_blocking(what).await.unwrap_or(Err(Gone))
+}
+
+/// Looks at the engine when all of it is durable.
+async fn look<T: Send + 'static>(
+    shared: &Arc<Shared>,
+    what: impl FnOnce(&Engine, NodeStats) -> T + Send + 'static,
+) -> Result<T, Problem> {
+    let node = shared.node.clone();
+    blocking(move || node.inspect(what)).await.map_err(gone)
+}
+
+async fn job(State(shared): Kept) -> Answered<JobAnswer> {
+    let answer = look(&shared, |engine, _| {
+        let job = engine.catalog().job();
+        JobAnswer {
+            version: env!("CARGO_PKG_VERSION"),
+            namespace: job.namespace.clone(),
+            epoch: JobAnswer::epoch(job.epoch),
+            operator: job.operator.to_string(),
+            policy: PolicyView::of(&job.policy),
+            limits: job.limits,
+            totals: engine.catalog().gauges(),
+        }
+    });
+    Ok(Json(answer.await?))
+}
+
+async fn inspection(State(shared): Kept) -> Answered<JobView> {
+    Ok(Json(look(&shared, |engine, _| JobView::of(engine.catalog())).await?))
+}
+
+async fn checkpoint(
+    State(shared): Kept,
+    path: Result<Path<u64>, PathRejection>,
+) -> Answered<WhyView> {
+    let Path(generation) = path.map_err(|error| malformed(&error.body_text()))?;
+    let why = look(&shared, move |engine, _| WhyView::of(engine.catalog(), Generation(generation)));
+    let found = why.await?.map_err(|never| Problem::new(Code::NotFound, never.to_string()))?;
+    Ok(Json(found))
+}
+
+async fn endpoint(State(shared): Kept, Path(text): Path<String>) -> Answered<EndpointAnswer> {
+    let endpoint: EndpointId = parsed(&text, "an endpoint")?;
+    let why = look(&shared, move |engine, _| {
+        let catalog = engine.catalog();
+        let mut ids = catalog.checkpoints();
+        ids.retain(|id| id.endpoint == endpoint);
+        ids.iter().filter_map(|id| WhyView::of(catalog, id.generation).ok()).collect::<Vec<_>>()
+    });
+    Ok(Json(EndpointAnswer { checkpoints: why.await? }))
+}
+
+async fn conversation(State(shared): Kept, Path(text): Path<String>) -> Answered<LedgerAnswer> {
+    let conversation: ConversationId = parsed(&text, "a conversation")?;
+    let ledger = look(&shared, move |engine, _| {
+        let catalog = engine.catalog();
+        let facts = catalog.conversations().find(|it| it.id == conversation)?;
+        let turns = catalog.live_turns();
+        let of_it = turns.into_iter().filter(|it| it.0.conversation == conversation);
+        let turn = |(key, checkpoint): (pinfold_core::outcome::TurnKey, _)| {
+            let checkpoint: pinfold_core::id::CheckpointId = checkpoint;
+            TurnAnswer { turn: key.turn.to_string(), checkpoint: checkpoint.generation.0 }
+        };
+        Some(LedgerAnswer {
+            conversation: conversation.to_string(),
+            turns: of_it.map(turn).collect(),
+            expired_turns: facts.expired_turns,
+            forgotten: facts.forgotten,
+            bytes: facts.bytes,
+        })
+    });
+    let never =
+        || Problem::new(Code::NotFound, format!("no turn of {conversation} was ever published"));
+    Ok(Json(ledger.await?.ok_or_else(never)?))
+}
+
+async fn pins(State(shared): Kept) -> Answered<PinsAnswer> {
+    let views = look(&shared, |engine, _| JobView::pins_of(engine.catalog())).await?;
+    let mut seen = shared.seen.state();
+    let ids: std::collections::BTreeSet<_> = views.iter().map(|view| view.pin).collect();
+    seen.pins.retain(|pin, _| ids.contains(pin));
+    let answer = |pin: PinView| {
+        let since = seen.pins.get(&pin.pin).map(|it| it.instant);
+        let age = since.unwrap_or_else(|| shared.seen.began).elapsed();
+        PinAnswer { pin, age_seconds: age.as_secs(), at_least: since.is_none() }
+    };
+    let mut pins: Vec<PinAnswer> = views.into_iter().map(answer).collect();
+    pins.sort_by_key(|it| std::cmp::Reverse((it.at_least, it.age_seconds)));
+    Ok(Json(PinsAnswer { pins }))
+}
+
+/// Whose delete work, and for how long to wait for some.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Asked {
+    owner: Option<String>,
+    incarnation: Option<u64>,
+    /// Behind the piece of this number.
+    #[serde(default)]
+    after: u64,
+    #[serde(default)]
+    wait_seconds: u64,
+}
+
+async fn work(
+    State(shared): Kept,
+    asked: Result<Query<Asked>, QueryRejection>,
+) -> Answered<WorkAnswer> {
+    let Query(asked) = asked.map_err(|error| malformed(&error.body_text()))?;
+    let whose = match (&asked.owner, asked.incarnation) {
+        (None, None) => None,
+        (Some(owner), Some(incarnation)) => Some(Whose {
+            owner: parsed::<OwnerId>(owner, "an owner")?,
+            incarnation: Incarnation(incarnation),
+        }),
+        _ => return Err(malformed("`owner` and `incarnation` belong together")),
+    };
+    let until = Instant::now() + Duration::from_secs(asked.wait_seconds).min(LONGEST_WAIT);
+    loop {
+        let (came, drained) = (shared.work.came.notified(), shared.drained.notified());
+        let work = shared.work.behind(asked.after, whose);
+        let left = until.saturating_duration_since(Instant::now());
+        if !work.is_empty() || left.is_zero() || shared.is_draining() {
+            return Ok(Json(WorkAnswer { work }));
+        }
+        first_of(came, drained, tokio::time::sleep(left)).await;
+    }
+}
+
+/// Waits for the first of three.
+async fn first_of(
+    one: impl Future<Output = ()>,
+    two: impl Future<Output = ()>,
+    three: impl Future<Output = ()>,
+) {
+    tokio::select! {
+        () = one => {}
+        () = two => {}
+        () = three => {}
+    }
+}
+
+async fn metrics(State(shared): Kept) -> Result<Response, Problem> {
+    let read = look(&shared, |engine, stats| {
+        let catalog = engine.catalog();
+        (catalog.gauges(), catalog.job().limits, stats, JobView::blockers_of(catalog))
+    });
+    let (gauges, limits, stats, blockers) = read.await?;
+    let blockers: Vec<_> = blockers.iter().map(|it| (it.name, it.checkpoints, it.bytes)).collect();
+    let seen = shared.seen.state();
+    let oldest = seen.pins.values().map(|it| it.instant.elapsed().as_secs()).max().unwrap_or(0);
+    let figures = Figures {
+        gauges,
+        limits,
+        stats,
+        seen: &seen,
+        work: shared.work.totals(),
+        blockers: &blockers,
+        oldest_pin_seconds: oldest,
+    };
+    let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    Ok(([(CONTENT_TYPE, kind)], figures.page()).into_response())
+}
+
+fn parsed<T: std::str::FromStr>(text: &str, what: &str) -> Result<T, Problem>
+where
+    T::Err: std::fmt::Display,
+{
+    text.parse()
+        .map_err(|error| malformed(&format!("\"{}\" is not {what}: {error}", text.escape_debug())))
+}
+
+fn malformed(detail: &str) -> Problem {
+    Problem::new(Code::Malformed, detail)
+}

@@ -1,0 +1,226 @@
+//! What the service saw of its node: which verbs came and how they ended, and since when each pin
+//! is there.
+//!
+//! It looks on at the node, so it hears of everything in order, whoever asked and however the
+//! answer was lost. It is volatile: of a pin that is older than the service only that is known.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use pinfold_core::catalog::Command;
+use pinfold_core::engine::{Input, Output, Reply, Request, Ticket};
+use pinfold_core::id::{CheckpointId, Incarnation, ObjectId, OpId, OwnerId, PinId};
+use pinfold_core::outcome::{Evidence, Outcome, Rejection};
+use pinfold_host::node::Watch;
+
+use super::work::{Whose, Work};
+
+/// How long commands take, in seconds: upper ends of the buckets.
+pub(super) const BUCKETS: [f64; 12] =
+    [0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0];
+
+/// How one verb fared.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Verb {
+    pub(super) succeeded: u64,
+    pub(super) refused: u64,
+    /// Of lists: behind a refusal.
+    pub(super) not_tried: u64,
+}
+
+/// How long requests took.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Latency {
+    /// By bucket, and of more than the last one.
+    pub(super) counts: [u64; BUCKETS.len() + 1],
+    pub(super) seconds: f64,
+}
+
+/// What was seen. See the [module](self).
+#[derive(Debug)]
+pub(super) struct Seen {
+    work: Arc<Work>,
+    state: Mutex<State>,
+    /// What is older is of unknown age.
+    pub(super) began: Instant,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct State {
+    asked: BTreeMap<Ticket, (Instant, Vec<Asked>)>,
+    /// By verb.
+    pub(super) verbs: BTreeMap<&'static str, Verb>,
+    pub(super) latency: Latency,
+    /// Since when each pin is there. One that a fence ended stays until somebody looks.
+    pub(super) pins: BTreeMap<PinId, Since>,
+}
+
+/// Since when a pin is there.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Since {
+    pub(super) instant: Instant,
+    /// A load pin ends when it is settled.
+    loads: bool,
+}
+
+/// What has to be known of a command when it is answered.
+#[derive(Debug)]
+struct Asked {
+    verb: &'static str,
+    matters: Matters,
+}
+
+#[derive(Debug)]
+enum Matters {
+    Nothing,
+    Reports(CheckpointId, Vec<ObjectId>),
+    Fences(OwnerId, Incarnation),
+    Releases(PinId),
+    Settles(PinId),
+    Pins(OpId),
+}
+
+impl Asked {
+    fn of(op: OpId, command: &Command) -> Self {
+        let verb = verb(command);
+        let matters = match command {
+            Command::Deleted { checkpoint, outcomes } => {
+                Matters::Reports(*checkpoint, outcomes.iter().map(|it| it.0).collect())
+            }
+            Command::Fence { owner, incarnation } => Matters::Fences(*owner, *incarnation),
+            Command::Release { pin } => Matters::Releases(*pin),
+            Command::Settle { pin, .. } => Matters::Settles(*pin),
+            Command::Pin { .. } => Matters::Pins(op),
+            _ => Matters::Nothing,
+        };
+        Self { verb, matters }
+    }
+}
+
+/// A command's verb, as requests name it.
+const fn verb(command: &Command) -> &'static str {
+    match command {
+        Command::Prepare(_) => "prepare",
+        Command::Settle { .. } => "settle",
+        Command::Publish { .. } => "publish",
+        Command::Release { .. } => "release",
+        Command::Pin { .. } => "pin",
+        Command::Lost { .. } => "lost",
+        Command::Doubt { .. } => "doubt",
+        Command::Collect { .. } => "collect",
+        Command::Deleted { .. } => "deleted",
+        Command::Configure { .. } => "configure",
+        Command::Forget { .. } => "forget",
+        Command::Drop { .. } => "drop",
+        Command::Fence { .. } => "fence",
+        Command::Retire { .. } => "retire",
+    }
+}
+
+impl Seen {
+    pub(super) fn new(work: Arc<Work>) -> Self {
+        Self { work, state: Mutex::default(), began: Instant::now() }
+    }
+
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn answered(&self, ticket: Ticket, reply: &Reply) {
+        let mut state = self.state();
+        let Some((since, asked)) = state.asked.remove(&ticket) else { return };
+        state.latency.take(since.elapsed().as_secs_f64());
+        match reply {
+            Reply::Command(answer) => {
+                // A list that is refused as a whole is refused at its first command.
+                for (place, asked) in asked.into_iter().enumerate() {
+                    let answer = Some(*answer).filter(|_| place == 0);
+                    self.judged(&mut state, asked, answer);
+                }
+            }
+            Reply::List(answers) => {
+                for (asked, answer) in asked.into_iter().zip(answers) {
+                    self.judged(&mut state, asked, *answer);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn judged(&self, state: &mut State, asked: Asked, answer: Option<Result<Outcome, Rejection>>) {
+        let verb = state.verbs.entry(asked.verb).or_default();
+        let outcome = match answer {
+            None => return verb.not_tried += 1,
+            Some(Err(_)) => return verb.refused += 1,
+            Some(Ok(outcome)) => outcome,
+        };
+        verb.succeeded += 1;
+        match asked.matters {
+            Matters::Nothing => {}
+            Matters::Pins(op) => {
+                if let Outcome::Pinned(pinned) = outcome {
+                    for (place, _) in (0..).zip(pinned.iter()) {
+                        state.pinned(PinId { op, place }, true);
+                    }
+                }
+            }
+            Matters::Reports(checkpoint, objects) => self.work.reported(checkpoint, &objects),
+            Matters::Fences(owner, incarnation) => {
+                self.work.fenced(Whose { owner, incarnation });
+            }
+            Matters::Releases(pin) => drop(state.pins.remove(&pin)),
+            Matters::Settles(pin) => {
+                let ended = outcome != Outcome::Settled { evidence: Evidence::InDoubt };
+                if ended && state.pins.get(&pin).is_some_and(|it| it.loads) {
+                    state.pins.remove(&pin);
+                }
+            }
+        }
+        match outcome {
+            Outcome::Prepared { pin, .. } => state.pinned(pin, false),
+            Outcome::AlreadyPublished { pin, .. } => state.pinned(pin, true),
+            _ => {}
+        }
+    }
+}
+
+impl State {
+    fn pinned(&mut self, pin: PinId, loads: bool) {
+        self.pins.entry(pin).or_insert_with(|| Since { instant: Instant::now(), loads });
+    }
+}
+
+impl Latency {
+    fn take(&mut self, seconds: f64) {
+        let bucket = BUCKETS.iter().position(|end| seconds <= *end).unwrap_or(BUCKETS.len());
+        self.counts[bucket] += 1;
+        self.seconds += seconds;
+    }
+}
+
+/// The watcher that a node is given.
+#[derive(Debug)]
+pub(super) struct Watcher(pub(super) Arc<Seen>);
+
+impl Watch for Watcher {
+    fn took(&mut self, input: &Input) {
+        let asked = match &input.request {
+            Request::Command(op, command) => vec![Asked::of(*op, command)],
+            Request::List(commands) => commands.iter().map(|it| Asked::of(it.0, &it.1)).collect(),
+            Request::Register(_) => {
+                vec![Asked { verb: "register", matters: Matters::Nothing }]
+            }
+            Request::Query(_) => return,
+        };
+        self.0.state().asked.insert(input.ticket, (Instant::now(), asked));
+    }
+
+    fn idled(&mut self) {}
+
+    fn let_out(&mut self, output: &Output) {
+        if let Output::Reply(ticket, reply) = output {
+            self.0.answered(*ticket, reply);
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! Clients whose coordinator goes away, comes back, or is another one.
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::thread;
+use std::time::Duration;
+
+use pinfold_core::catalog::{Command, Role};
+use pinfold_core::engine::{Query, Reply, Request};
+use pinfold_core::id::StartId;
+use pinfold_core::outcome::{Evidence, Outcome};
+use pinfold_host::owner::{Owner, OwnerError};
+use pinfold_http::client::{Client, ClientError, ClientOptions};
+use pinfold_http::problem::Code;
+use pinfold_http::service::{ServiceOptions, Token};
+
+use crate::scene::{Scene, end, genesis, prepare};
+
+fn impatient() -> ClientOptions {
+    let give_up_after = Duration::from_millis(300);
+    ClientOptions { give_up_after, ..ClientOptions::default() }
+}
+
+#[test]
+fn an_owner_asks_over_http_as_it_asks_a_node() {
+    let scene = Scene::new();
+    let worker = scene.owner("w", Role::Worker);
+    let (pin, _) = prepare(&worker, 1, 2);
+    let answers = worker
+        .ask_all(vec![
+            Command::Settle { pin, shard: None, evidence: Evidence::QuiescedSuccess },
+            Command::Publish { pin, turn: None },
+            Command::Release { pin },
+            Command::Release { pin },
+            Command::Collect { limit: 1 },
+        ])
+        .unwrap();
+    assert!(answers[..3].iter().all(|it| matches!(it, Some(Ok(_)))), "{answers:?}");
+    assert!(matches!(answers[3..], [Some(Err(_)), None]), "{answers:?}");
+}
+
+/// The coordinator is restarted below a client that never hears of it.
+#[test]
+fn a_restart_is_waited_for() {
+    let mut scene = Scene::new();
+    let worker = scene.owner("w", Role::Worker);
+    let (pin, _) = prepare(&worker, 1, 2);
+    scene.restart();
+    end(&worker, pin, Evidence::QuiescedFailure, None);
+    let collected = worker.ask(Command::Collect { limit: 9 }).unwrap();
+    assert_eq!(collected, Ok(Outcome::Collected { objects: 2, more: false }));
+}
+
+/// While nobody answers, a command keeps its operation, and is answered once through another
+/// client.
+#[test]
+fn what_was_not_answered_is_asked_again_under_its_operation() {
+    let mut scene = Scene::new();
+    let client = Client::connect(&scene.url(), impatient()).unwrap();
+    let worker = Owner::register(client, "w", Role::Worker, StartId::of_name("w")).unwrap();
+    let service = scene.service.take().unwrap();
+    let listen = service.address();
+    service.stop().unwrap();
+    let gone = worker.ask(Command::Collect { limit: 9 });
+    assert!(matches!(gone, Err(OwnerError::Gone(_))), "{gone:?}");
+    let [(op, _)] = worker.unanswered()[..] else { panic!() };
+    let (node, effects, _) = pinfold_host::node::Node::open(scene.dir.path()).unwrap();
+    let options = ServiceOptions { listen, ..ServiceOptions::default() };
+    scene.service = Some(pinfold_http::service::Service::start(node, effects, options).unwrap());
+    worker.reconnect(scene.client()).unwrap();
+    let collected = Ok(Outcome::Collected { objects: 0, more: false });
+    assert_eq!(worker.send(op), Ok(collected));
+}
+
+/// A proxy that lets a request through and loses its answer: the retry has the first answer.
+#[test]
+fn a_lost_answer_is_asked_for_again() {
+    let scene = Scene::new();
+    let to = scene.service.as_ref().unwrap().address();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    thread::spawn(move || {
+        for (number, stream) in listener.incoming().enumerate() {
+            // The third connection's answer is lost: after the job and the registration.
+            relay(stream.unwrap(), to, number % 3 != 2);
+        }
+    });
+    let client = Client::connect(&url, ClientOptions::default()).unwrap();
+    let worker = Owner::register(client, "w", Role::Worker, StartId::of_name("w")).unwrap();
+    let pins: Vec<_> = (1..=6).map(|number| prepare(&worker, number, 1)).collect();
+    let mut generations: Vec<_> = pins.iter().map(|it| it.1.generation.0).collect();
+    generations.dedup();
+    assert_eq!(generations, [1, 2, 3, 4, 5, 6], "each was decided once");
+    let commands = scene.get("/metrics").body;
+    assert!(!commands.contains(r#"verb="prepare",result="ok"} 6"#), "some came twice: {commands}");
+}
+
+/// Carries one request, and its answer where it is not to be lost.
+fn relay(mut from: TcpStream, to: std::net::SocketAddr, answers: bool) {
+    let mut buffer = vec![0; 1 << 16];
+    let mut request = Vec::new();
+    let mut to = TcpStream::connect(to).unwrap();
+    loop {
+        let read = from.read(&mut buffer).unwrap_or(0);
+        request.extend_from_slice(&buffer[..read]);
+        if read == 0 || is_whole(&request) {
+            break;
+        }
+    }
+    to.write_all(&request).unwrap();
+    let read = to.read(&mut buffer).unwrap_or(0);
+    if answers {
+        // Only one request goes over each connection.
+        let text = String::from_utf8_lossy(&buffer[..read]).replacen(
+            "\r\n",
+            "\r\nconnection: close\r\n",
+            1,
+        );
+        from.write_all(text.as_bytes()).unwrap();
+    }
+}
+
+fn is_whole(request: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(request).to_ascii_lowercase();
+    let Some((head, body)) = text.split_once("\r\n\r\n") else { return false };
+    let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
+    length.is_none_or(|length| body.len() >= length.trim().parse().unwrap_or(0))
+}
+
+#[test]
+fn a_client_says_why_it_is_not_answered() {
+    let token = Some(Token::new(&"k".repeat(32)).unwrap());
+    let scene = Scene::with(ServiceOptions { token, ..ServiceOptions::default() });
+    match Client::connect(&scene.url(), impatient()) {
+        Err(ClientError::Problem(problem)) => assert_eq!(problem.code, Code::Unauthorized),
+        other => panic!("{other:?}"),
+    }
+    for url in ["", "here", "https://localhost:1", "ftp://localhost"] {
+        let refused = Client::connect(url, impatient());
+        assert!(matches!(refused, Err(ClientError::Url { .. })), "{url}: {refused:?}");
+    }
+    let nobody = Client::connect("http://127.0.0.1:1", impatient()).unwrap_err().to_string();
+    assert!(nobody.contains("127.0.0.1:1") && nobody.contains("refused"), "{nobody}");
+}
+
+/// Whoever answers at an address, but as no coordinator does, is not believed.
+#[test]
+fn an_answer_that_cannot_be_read_is_none() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let _ = stream.read(&mut [0; 4096]);
+            let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}");
+        }
+    });
+    let refused = Client::connect(&url, impatient()).unwrap_err().to_string();
+    assert!(refused.contains("cannot be read"), "{refused}");
+}
+
+#[test]
+fn another_life_of_the_job_is_told_from_this_one() {
+    let mut scene = Scene::new();
+    let client = scene.client();
+    let worker = scene.owner("w", Role::Worker);
+    let service = scene.service.take().unwrap();
+    let listen = service.address();
+    service.stop().unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let epoch = pinfold_core::id::Epoch::of_name("the next life");
+    let other = pinfold_core::policy::Genesis { epoch, ..genesis() };
+    let (node, effects) = pinfold_host::node::Node::create(dir.path(), other).unwrap();
+    let options = ServiceOptions { listen, ..ServiceOptions::default() };
+    scene.service = Some(pinfold_http::service::Service::start(node, effects, options).unwrap());
+    assert_eq!(client.ask(&Request::Query(Query::Job)).unwrap(), Reply::WrongEpoch);
+    let refused = worker.ask(Command::Collect { limit: 1 }).unwrap();
+    assert_eq!(refused, Err(pinfold_core::outcome::Rejection::WrongEpoch));
+    assert_eq!(worker.reconnect(scene.client()), Err(OwnerError::OtherJob));
+}

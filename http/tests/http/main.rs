@@ -1,0 +1,6 @@
+//! The service and its clients over real sockets.
+#![allow(clippy::unwrap_used, reason = "a test's own steps")]
+
+mod client;
+mod scene;
+mod service;

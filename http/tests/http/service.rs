@@ -1,0 +1,190 @@
+//! What the service answers, refuses and lets nobody do.
+
+use std::time::Duration;
+
+use pinfold_core::catalog::{Command, Role};
+use pinfold_core::id::{ConversationId, TurnId};
+use pinfold_core::outcome::{DeleteOutcome, Evidence, Outcome, TurnKey};
+use pinfold_http::service::{Service, ServiceError, ServiceOptions, Token};
+
+use crate::scene::{Scene, end, genesis, prepare};
+
+fn turn(number: u128) -> TurnKey {
+    let conversation = ConversationId::of_name("c");
+    TurnKey { conversation, turn: TurnId::from_u128(number) }
+}
+
+#[test]
+fn the_job_is_told_before_anything_is_asked() {
+    let scene = Scene::new();
+    let job = scene.get("/v1/job").json();
+    assert_eq!(job["namespace"], "served");
+    assert_eq!(job["epoch"], genesis().epoch.to_string());
+    assert_eq!(job["policy"]["turns"], genesis().policy.turns);
+    assert_eq!(scene.get("/healthz").body, "ok\n");
+    assert_eq!(scene.get("/readyz").body, "ready\n");
+}
+
+/// The body of a call is what a log has of it.
+#[test]
+fn a_call_is_answered_as_data() {
+    let scene = Scene::new();
+    let (epoch, id) = (genesis().epoch, "0".repeat(31) + "a");
+    let register = format!(
+        r#"{{"epoch":"{epoch}","ask":{{"register":{{"owner":"{id}","role":"worker","after":0,
+            "start":"{id}","version":1}}}}}}"#
+    );
+    let answer = scene.call(&register);
+    assert_eq!((answer.status, &*answer.body), (200, r#"{"ok":{"registered":{"incarnation":1}}}"#));
+    let collect = r#"{"collect":{"limit":5}}"#;
+    let command = |op: &str| {
+        format!(r#"{{"epoch":"{epoch}","ask":{{"command":{{"op":"{op}","command":{collect}}}}}}}"#)
+    };
+    let collected = r#"{"ok":{"collected":{"objects":0,"more":false}}}"#;
+    for _ in 0..2 {
+        assert_eq!(scene.call(&command(&format!("{id}.1.1"))).body, collected);
+    }
+    let refused = scene.call(&command(&format!("{id}.9.1")));
+    assert_eq!((refused.status, &*refused.body), (200, r#"{"refused":"unknown_incarnation"}"#));
+    let other = r#"{"epoch":"0000000000000000000000000000000e","ask":{"query":"job"}}"#;
+    assert_eq!(scene.call(other).body, r#""wrong_epoch""#);
+}
+
+#[test]
+fn what_cannot_be_read_is_refused_whole_and_says_where() {
+    let scene = Scene::with(ServiceOptions { body_bytes: 1000, ..ServiceOptions::default() });
+    let bad = scene.call(r#"{"epoch":"x","ask":{"query":"job"}}"#);
+    bad.is_problem(400, "malformed");
+    assert!(bad.json()["detail"].as_str().unwrap().starts_with("epoch: "), "{bad:?}");
+    for body in ["", "{", "[]", "\u{0}", r#"{"epoch":"0000000000000000000000000000000e","ask":{}}"#]
+    {
+        scene.call(body).is_problem(400, "malformed");
+    }
+    let behind = format!(r#"{{"epoch":"{}","ask":{{"query":"job"}}}} more"#, genesis().epoch);
+    scene.call(&behind).is_problem(400, "malformed");
+    scene.call(&" ".repeat(1001)).is_problem(413, "too_large");
+    let plain = scene.send("POST /v1/call HTTP/1.1\r\ncontent-type: text/plain", "{}");
+    plain.is_problem(415, "wrong_content_type");
+    scene.get("/v1/call").is_problem(405, "wrong_method");
+    scene.get("/v2").is_problem(404, "not_found");
+    scene.get("/v1/checkpoints/x").is_problem(400, "malformed");
+    scene.get("/v1/checkpoints/7").is_problem(404, "not_found");
+    scene.get("/v1/endpoints/x").is_problem(400, "malformed");
+    scene.get("/v1/work?owner=00").is_problem(400, "malformed");
+    scene.get("/v1/work?who=me").is_problem(400, "malformed");
+    let unknown = format!("/v1/conversations/{}", ConversationId::of_name("none"));
+    scene.get(&unknown).is_problem(404, "not_found");
+    assert_eq!(scene.get("/readyz").status, 200, "it is none the worse for all that");
+}
+
+#[test]
+fn nobody_asks_without_the_token() {
+    let secret = "0123456789abcdef0123456789abcdef";
+    let token = Some(Token::new(secret).unwrap());
+    let scene = Scene::with(ServiceOptions { token, ..ServiceOptions::default() });
+    for path in ["/v1/job", "/v1/inspection", "/v1/work", "/metrics"] {
+        scene.get(path).is_problem(401, "unauthorized");
+        let wrong = format!("GET {path} HTTP/1.1\r\nauthorization: Bearer {}", "0".repeat(32));
+        scene.send(&wrong, "").is_problem(401, "unauthorized");
+        let right = format!("GET {path} HTTP/1.1\r\nauthorization: Bearer {secret}");
+        assert_eq!(scene.send(&right, "").status, 200, "{path}");
+    }
+    assert_eq!(scene.get("/healthz").status, 200, "who looks after it needs no secret");
+    let dir = tempfile::tempdir().unwrap();
+    let (node, effects) = pinfold_host::node::Node::create(dir.path(), genesis()).unwrap();
+    let listen = "0.0.0.0:0".parse().unwrap();
+    let open = Service::start(node, effects, ServiceOptions { listen, ..Default::default() });
+    assert!(matches!(open, Err(ServiceError::Open(_))), "{open:?}");
+}
+
+#[test]
+fn views_show_what_the_job_holds() {
+    let scene = Scene::new();
+    let worker = scene.owner("w", Role::Worker);
+    let (pin, first) = prepare(&worker, 1, 2);
+    end(&worker, pin, Evidence::QuiescedSuccess, Some(turn(1)));
+    let (held, second) = prepare(&worker, 2, 2);
+    let pins = scene.get("/v1/pins").json();
+    assert_eq!(pins["pins"].as_array().unwrap().len(), 1, "{pins}");
+    assert_eq!(pins["pins"][0]["pin"], held.to_string());
+    assert_eq!(
+        (&pins["pins"][0]["purpose"], &pins["pins"][0]["at_least"]),
+        (&"save".into(), &false.into())
+    );
+    let why = scene.get(&format!("/v1/checkpoints/{}", first.generation)).json();
+    assert_eq!(
+        (&why["state"], &why["blockers"][0]["name"]),
+        (&"published".into(), &"retained".into())
+    );
+    let endpoint = scene.get(&format!("/v1/endpoints/{}", second.endpoint)).json();
+    assert_eq!(endpoint["checkpoints"][0]["checkpoint"], 2, "{endpoint}");
+    let ledger = scene.get(&format!("/v1/conversations/{}", ConversationId::of_name("c"))).json();
+    assert_eq!(ledger["turns"][0]["checkpoint"], 1, "{ledger}");
+    let all = scene.get("/v1/inspection").json();
+    assert_eq!(all["checkpoints"].as_array().unwrap().len(), 2);
+    let metrics = scene.get("/metrics").body;
+    for expected in [
+        "pinfold_checkpoints 2",
+        "pinfold_turns 1",
+        "pinfold_stored_bytes 2000",
+        r#"pinfold_commands_total{verb="prepare",result="ok"} 2"#,
+        r#"pinfold_limit{kind="pins"}"#,
+        r#"pinfold_blocked{kind="retained"} 1"#,
+        "# EOF",
+    ] {
+        assert!(metrics.contains(expected), "{expected}: {metrics}");
+    }
+}
+
+/// Delete work goes to who asked for it, is outstanding until it is reported, and is waited for.
+#[test]
+fn delete_work_is_handed_to_its_collector() {
+    let scene = Scene::new();
+    let (worker, collector) = (scene.owner("w", Role::Worker), scene.owner("c", Role::Worker));
+    let (id, incarnation) = collector.identity();
+    let path = |more: &str| format!("/v1/work?owner={id}&incarnation={incarnation}{more}");
+    assert_eq!(scene.get(&path("")).body, r#"{"work":[]}"#);
+    let (pin, checkpoint) = prepare(&worker, 1, 2);
+    end(&worker, pin, Evidence::QuiescedFailure, None);
+    let waited = std::thread::scope(|scope| {
+        let waits = scope.spawn(|| scene.get(&path("&wait_seconds=20")).json());
+        std::thread::sleep(Duration::from_millis(100));
+        let collected = collector.ask(Command::Collect { limit: 9 }).unwrap();
+        assert_eq!(collected, Ok(Outcome::Collected { objects: 2, more: false }));
+        waits.join().unwrap()
+    });
+    let item = &waited["work"][0];
+    assert_eq!((&item["number"], &item["checkpoint"]), (&1.into(), &checkpoint.to_string().into()));
+    assert_eq!(item["objects"][1]["object"], "0/1");
+    assert!(item["objects"][1]["key"].as_str().unwrap().starts_with("served/"), "{item}");
+    assert_eq!(scene.get("/v1/work").json()["work"][0]["owner"], id.to_string());
+    assert_eq!(scene.get(&path("&after=1")).body, r#"{"work":[]}"#);
+    let object =
+        |index| pinfold_core::id::ObjectId { shard: pinfold_core::id::ShardIndex(0), index };
+    let outcomes = vec![(object(0), DeleteOutcome::Gone)];
+    collector.ask(Command::Deleted { checkpoint, outcomes }).unwrap().unwrap();
+    assert_eq!(scene.get("/v1/work").json()["work"][0]["objects"][0]["object"], "0/1");
+    let operator = scene.owner("operator", Role::Operator);
+    operator.ask(Command::Fence { owner: id, incarnation }).unwrap().unwrap();
+    assert_eq!(scene.get("/v1/work").body, r#"{"work":[]}"#);
+    // Another one gets what is left.
+    let next = scene.owner("n", Role::Worker);
+    let collected = next.ask(Command::Collect { limit: 9 }).unwrap();
+    assert_eq!(collected, Ok(Outcome::Collected { objects: 1, more: false }));
+}
+
+#[test]
+fn a_stop_answers_what_is_under_way_and_wakes_who_waits() {
+    let mut scene = Scene::new();
+    std::thread::scope(|scope| {
+        let address = scene.url();
+        let waits = scope.spawn(move || {
+            let options = pinfold_http::client::ClientOptions::default();
+            let client = pinfold_http::client::Client::connect(&address, options).unwrap();
+            client.view("/v1/work?wait_seconds=60").unwrap()
+        });
+        std::thread::sleep(Duration::from_millis(200));
+        scene.service.take().unwrap().stop().unwrap();
+        assert_eq!(waits.join().unwrap()["work"], serde_json::json!([]));
+    });
+}

@@ -4,25 +4,31 @@ use std::path::PathBuf;
 
 use clap::Args;
 use pinfold_host::journal;
-use pinfold_host::view::{Inspection, JobView, PinView};
+use pinfold_host::view::{Inspection, JobView, JournalView, PinView};
 
 use pinfold_workload::unit::bytes;
 
 use crate::number::{grouped, rows};
+use crate::server::Server;
 use crate::table::{Table, json, print};
 use crate::{Ending, Failure};
 
-/// Show what a job holds, from its data folder.
+/// Show what a job holds, from its data folder or from its coordinator.
 ///
-/// Reads the journal and changes nothing, also while a process has it open; what is shown is
-/// durable. A checkpoint is named by its generation, a pin by owner.incarnation.operation.place.
-/// A checkpoint that several conversations, owners or blockers refer to counts at each of them:
-/// their bytes add up to more than the totals, which count it once.
+/// From the folder it reads the journal and changes nothing, also while a process has it open. What
+/// is shown is durable. A checkpoint is named by its generation, a pin by
+/// owner.incarnation.operation.place. A checkpoint that several conversations, owners or blockers
+/// refer to counts at each of them: their bytes add up to more than the totals, which count it
+/// once.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
     /// The job's data folder, which holds `journal`
-    dir: PathBuf,
+    #[arg(required_unless_present_any = ["server", "descriptor"])]
+    #[arg(conflicts_with_all = ["server", "descriptor"])]
+    dir: Option<PathBuf>,
+    #[command(flatten)]
+    server: Server,
     /// Rows of a list that the tables show
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = rows)]
     #[arg(allow_negative_numbers = true)]
@@ -42,6 +48,7 @@ Exit codes:
 Examples:
   pinfold inspect ./job                  totals, policy, and the largest holders
   pinfold inspect ./job --top 100        longer lists
+  pinfold inspect --server http://127.0.0.1:7311
   pinfold inspect ./job --json | jq .totals
   pinfold inspect ./job --json | jq '.checkpoints[] | select(.blockers == [\"lost\"])'
   pinfold inspect ./job --json | jq '.pins[] | select(.in_doubt)'
@@ -49,13 +56,22 @@ Examples:
 What each figure means: docs/operating.md. Why one checkpoint is still here: pinfold why.";
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Ending, Failure> {
-    let inspection = Inspection::of(&journal::read(&arguments.dir)?);
+    let (job, journal) = match &arguments.dir {
+        Some(dir) => {
+            let Inspection { journal, job } = Inspection::of(&journal::read(dir)?);
+            (job, Some(journal))
+        }
+        None => (arguments.server.view("/v1/inspection")?, None),
+    };
     let top = usize::try_from(arguments.top).unwrap_or(usize::MAX);
     print(|out| {
         if arguments.json {
-            return json(out, &inspection);
+            return match journal {
+                Some(journal) => json(out, &Inspection { journal, job }),
+                None => json(out, &job),
+            };
         }
-        for (number, table) in tables(&inspection, top).iter().enumerate() {
+        for (number, table) in tables(&job, journal.as_ref(), top).iter().enumerate() {
             if number > 0 {
                 writeln!(out)?;
             }
@@ -66,10 +82,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending, Failure> {
     Ok(Ending::Held)
 }
 
-fn tables(inspection: &Inspection, top: usize) -> Vec<Table> {
-    let job = &inspection.job;
+fn tables(job: &JobView, journal: Option<&JournalView>, top: usize) -> Vec<Table> {
     vec![
-        head(inspection),
+        head(job, journal),
         policy(job),
         totals(job),
         blockers(job),
@@ -81,11 +96,11 @@ fn tables(inspection: &Inspection, top: usize) -> Vec<Table> {
     ]
 }
 
-fn head(inspection: &Inspection) -> Table {
-    let Inspection { journal, job } = inspection;
+fn head(job: &JobView, journal: Option<&JournalView>) -> Table {
     let mut table = Table::new(format!("Job {}", job.namespace), &["", ""]);
     table.row(["epoch".into(), job.epoch.to_string()]);
     table.row(["first operator".into(), job.operator.to_string()]);
+    let Some(journal) = journal else { return table };
     table.row(["journal records".into(), grouped(journal.records)]);
     table.row(["of them in the snapshot".into(), grouped(journal.snapshot_records)]);
     if let Some(torn) = &journal.torn {
@@ -101,7 +116,7 @@ fn policy(job: &JobView) -> Table {
     table.row(["turns kept per conversation".into(), grouped(job.policy.turns)]);
     table.row(["budget of a conversation".into(), budget(job.policy.conversation_bytes)]);
     table.row(["budget of the job".into(), budget(job.policy.job_bytes)]);
-    table.row(["quarantine by".into(), job.policy.quarantine.into()]);
+    table.row(["quarantine by".into(), job.policy.quarantine.to_string()]);
     table
 }
 
@@ -133,7 +148,7 @@ fn totals(job: &JobView) -> Table {
 fn blockers(job: &JobView) -> Table {
     let mut table = Table::new("Why it is here", &["blocker", "#checkpoints", "#bytes"]);
     table.rows(&job.blockers, usize::MAX, |count| {
-        [count.name.into(), grouped(count.checkpoints), bytes(count.bytes)]
+        [count.name.to_string(), grouped(count.checkpoints), bytes(count.bytes)]
     });
     table
 }
@@ -159,7 +174,7 @@ fn owners(job: &JobView, top: usize) -> Table {
     table.rows(&job.owners, top, |one| {
         [
             one.owner.to_string(),
-            one.role.into(),
+            one.role.to_string(),
             one.incarnation.to_string(),
             grouped(one.pins),
             bytes(one.bytes_pinned),
@@ -175,7 +190,7 @@ fn pins(title: &str, pins: &[PinView], top: usize) -> Table {
     table.rows(pins, top, |one| {
         [
             one.pin.to_string(),
-            one.purpose.into(),
+            one.purpose.to_string(),
             one.checkpoint.to_string(),
             bytes(one.bytes),
             if one.in_doubt { "in doubt".into() } else { String::new() },
@@ -185,7 +200,7 @@ fn pins(title: &str, pins: &[PinView], top: usize) -> Table {
 }
 
 fn in_doubt(job: &JobView, top: usize) -> Table {
-    let doubted: Vec<PinView> = job.pins.iter().filter(|pin| pin.in_doubt).copied().collect();
+    let doubted: Vec<PinView> = job.pins.iter().filter(|pin| pin.in_doubt).cloned().collect();
     pins("Pins in doubt", &doubted, top)
 }
 

@@ -5,8 +5,11 @@ mod counterexample;
 mod inspect;
 mod journal;
 mod number;
+mod operate;
 mod replay;
 mod report_file;
+mod serve;
+mod server;
 mod shell;
 mod signals;
 mod sim;
@@ -35,8 +38,11 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Verb {
     Replay(replay::Arguments),
+    Serve(serve::Arguments),
     Sim(sim::Arguments),
     Check(check::Arguments),
+    #[command(flatten)]
+    Operate(operate::Act),
     Inspect(inspect::Arguments),
     Why(why::Arguments),
     Journal(journal::Arguments),
@@ -105,8 +111,10 @@ fn main() -> ExitCode {
     arm();
     let ended = match Arguments::parse().command {
         Verb::Replay(arguments) => replay::run(&arguments),
+        Verb::Serve(arguments) => serve::run(&arguments),
         Verb::Sim(arguments) => sim::run(&arguments),
         Verb::Check(arguments) => check::run(&arguments),
+        Verb::Operate(act) => operate::run(&act),
         Verb::Inspect(arguments) => inspect::run(&arguments),
         Verb::Why(arguments) => why::run(&arguments),
         Verb::Journal(arguments) => journal::run(&arguments),

@@ -39,5 +39,6 @@
 #![forbid(unsafe_code)]
 
 pub mod client;
+pub mod descriptor;
 pub mod problem;
 pub mod service;

@@ -10,15 +10,16 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 /// What a crate may use of the workspace; a row may stand here before its crate does.
-const ARROWS: [(&str, &[&str]); 8] = [
+const ARROWS: [(&str, &[&str]); 9] = [
     ("pinfold-core", &[]),
     ("pinfold-host", &["pinfold-core"]),
+    ("pinfold-http", &["pinfold-core", "pinfold-host"]),
     ("pinfold-sim", &["pinfold-core"]),
     ("pinfold-model-check", &["pinfold-core", "pinfold-sim"]),
     ("pinfold-cusim", &[]),
     ("pinfold-gpu", &["pinfold-core"]),
     ("pinfold-workload", &["pinfold-core", "pinfold-host", "pinfold-sim", "pinfold-gpu"]),
-    ("pinfold-python", &["pinfold-core", "pinfold-host"]),
+    ("pinfold-python", &["pinfold-core", "pinfold-host", "pinfold-http"]),
 ];
 
 /// What a crate's own tests may use beside that.

@@ -8,4 +8,5 @@ mod replay;
 #[cfg(pinfold_mutants)]
 mod sabotaged;
 mod scene;
+mod serve;
 mod sim;

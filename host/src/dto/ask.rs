@@ -95,19 +95,20 @@ mod tests {
 
     use super::*;
 
-    fn back(request: Request, text: &str) {
+    fn back(request: &Request, text: &str) {
         let call = Call { epoch: Epoch::from_u128(0xE), ask: Ask::from(request.clone()) };
         let written = serde_json::to_string(&call).unwrap();
         let expected = format!(r#"{{"epoch":"{}e","ask":{text}}}"#, "0".repeat(31));
         assert_eq!(written, expected);
         let read: Call = serde_json::from_str(&written).unwrap();
-        assert_eq!(Request::from(read.ask), request);
+        assert_eq!(Request::from(read.ask), *request);
     }
 
     #[test]
     fn every_request_is_read_as_it_was_written() {
         let owner = OwnerId::from_u128(0xA);
         let id = format!("{}a", "0".repeat(31));
+        let start = format!(r#""start":"{id}""#);
         let register = Register {
             owner,
             role: Role::Worker,
@@ -117,17 +118,17 @@ mod tests {
             expected_policy: None,
         };
         back(
-            Request::Register(register),
+            &Request::Register(register),
             &format!(
-                r#"{{"register":{{"owner":"{id}","role":"worker","after":2,"start":"{id}","version":1}}}}"#
+                r#"{{"register":{{"owner":"{id}","role":"worker","after":2,{start},"version":1}}}}"#
             ),
         );
         let op = OpId { owner, incarnation: Incarnation(3), sequence: 4 };
         let command = Command::Collect { limit: 5 };
         let one = format!(r#"{{"op":"{id}.3.4","command":{{"collect":{{"limit":5}}}}}}"#);
-        back(Request::Command(op, command.clone()), &format!(r#"{{"command":{one}}}"#));
-        back(Request::List(vec![(op, command)]), &format!(r#"{{"list":[{one}]}}"#));
-        back(Request::Query(Query::Job), r#"{"query":"job"}"#);
+        back(&Request::Command(op, command.clone()), &format!(r#"{{"command":{one}}}"#));
+        back(&Request::List(vec![(op, command)]), &format!(r#"{{"list":[{one}]}}"#));
+        back(&Request::Query(Query::Job), r#"{"query":"job"}"#);
     }
 
     #[test]

@@ -9,8 +9,21 @@ mod ask;
 mod command;
 pub(crate) mod text;
 
+use pinfold_core::id::PinId;
+
+use text::Readable;
+
 pub use answer::{Answer, ListAnswer};
 pub use ask::{Ask, Call, ListedCommand};
 
 pub(crate) use answer::GenesisForm;
 pub(crate) use command::{CommandForm, DeleteOutcomeForm, QueryForm, RoleForm, optional_policy};
+
+/// Reads a pin's text, as views show it: owner, incarnation, operation and place, with dots.
+///
+/// # Errors
+/// Words that say what was expected.
+pub fn read_pin(pin: &str) -> Result<PinId, String> {
+    let expected = || format!("expected {}, found \"{}\"", PinId::EXPECTED, pin.escape_debug());
+    PinId::read(pin).ok_or_else(expected)
+}

@@ -286,6 +286,12 @@ impl NodeClient {
         Self { shared: Arc::clone(&self.shared), epoch }
     }
 
+    /// Whether the node has ended, and nothing can be asked of it any more.
+    #[must_use]
+    pub fn is_gone(&self) -> bool {
+        self.shared.is_over()
+    }
+
     /// Sends a request without waiting, and tells its reply once that is durable. `tell` runs on
     /// the thread that makes it durable, so it is quick and never calls the node; it is dropped
     /// uncalled when the node ends first, and then nobody knows what became of the request.

@@ -262,6 +262,10 @@ impl Shared {
         self.room.notify_all();
     }
 
+    pub(super) fn is_over(&self) -> bool {
+        self.lock().life.is_over()
+    }
+
     pub(super) fn panicked(&self) -> bool {
         self.lock().life == Life::Panicked
     }

@@ -9,13 +9,14 @@ use pinfold_core::id::{
     ConversationId, EndpointId, Epoch, Generation, Incarnation, Namespace, OwnerId, PinId,
 };
 use pinfold_core::policy::{Gauges, Limits, Policy, Quarantine};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-use super::{TornView, text};
+use super::{TornView, Word};
+use crate::dto::text;
 use crate::journal::Reading;
 
 /// A data folder's job, and how far its journal is.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Inspection {
     /// The journal.
     pub journal: JournalView,
@@ -25,7 +26,7 @@ pub struct Inspection {
 }
 
 /// How far a journal is.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct JournalView {
     /// How many records it has.
     pub records: u64,
@@ -36,16 +37,16 @@ pub struct JournalView {
 }
 
 /// A job and everything that it holds.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct JobView {
     /// The job's namespace, the first part of every key.
-    #[serde(serialize_with = "text")]
+    #[serde(with = "text")]
     pub namespace: Namespace,
     /// The job's life, the second part of every key.
-    #[serde(serialize_with = "text")]
+    #[serde(with = "text")]
     pub epoch: Epoch,
     /// The first operator.
-    #[serde(serialize_with = "text")]
+    #[serde(with = "text")]
     pub operator: OwnerId,
     /// What stays.
     pub policy: PolicyView,
@@ -66,7 +67,7 @@ pub struct JobView {
 }
 
 /// Which checkpoints stay.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct PolicyView {
     /// N: live turns of one conversation.
     pub turns: u32,
@@ -75,14 +76,14 @@ pub struct PolicyView {
     /// The budget of the job in bytes; none means unbounded.
     pub job_bytes: Option<u64>,
     /// What a quarantined checkpoint bars: its `generation` or its `endpoint`.
-    pub quarantine: &'static str,
+    pub quarantine: Word,
 }
 
 /// How much one kind of blocker keeps. A checkpoint with several blockers counts at each.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BlockerCount {
     /// The blocker's name.
-    pub name: &'static str,
+    pub name: Word,
     /// Checkpoints that have it.
     pub checkpoints: u64,
     /// Their bytes.
@@ -90,10 +91,10 @@ pub struct BlockerCount {
 }
 
 /// A conversation.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct ConversationView {
     /// The conversation.
-    #[serde(serialize_with = "text")]
+    #[serde(with = "text")]
     pub conversation: ConversationId,
     /// Live turns.
     pub turns: u32,
@@ -106,13 +107,13 @@ pub struct ConversationView {
 }
 
 /// An owner.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct OwnerView {
     /// The owner.
-    #[serde(serialize_with = "text")]
+    #[serde(with = "text")]
     pub owner: OwnerId,
     /// `worker` or `operator`.
-    pub role: &'static str,
+    pub role: Word,
     /// Its current incarnation; 0 before the first.
     pub incarnation: Incarnation,
     /// Its current incarnation is barred.
@@ -124,18 +125,18 @@ pub struct OwnerView {
 }
 
 /// A live pin.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct PinView {
     /// The pin: owner, incarnation, operation and place.
-    #[serde(serialize_with = "text")]
+    #[serde(with = "text")]
     pub pin: PinId,
     /// Whose it is.
-    #[serde(serialize_with = "text")]
+    #[serde(with = "text")]
     pub owner: OwnerId,
     /// Of which registration.
     pub incarnation: Incarnation,
     /// `save` or `load`.
-    pub purpose: &'static str,
+    pub purpose: Word,
     /// What it holds.
     pub checkpoint: Generation,
     /// The bytes that it stands for: its shards' for a save, all for a load.
@@ -145,15 +146,15 @@ pub struct PinView {
 }
 
 /// A checkpoint.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct CheckpointView {
     /// Its generation, by which it is named.
     pub checkpoint: Generation,
     /// The position that it keeps.
-    #[serde(serialize_with = "text")]
+    #[serde(with = "text")]
     pub endpoint: EndpointId,
     /// How far it has come.
-    pub state: &'static str,
+    pub state: Word,
     /// An object of it is gone or wrong.
     pub lost: bool,
     /// Its bytes, over all shards.
@@ -163,7 +164,7 @@ pub struct CheckpointView {
     /// Objects whose deletion has an unknown outcome: with any of them it is quarantined.
     pub unknown: u32,
     /// The names of what keeps it, each once.
-    pub blockers: Vec<&'static str>,
+    pub blockers: Vec<Word>,
 }
 
 impl Inspection {
@@ -229,7 +230,7 @@ impl PolicyView {
             Quarantine::Generation => "generation",
             Quarantine::Endpoint => "endpoint",
         };
-        Self { turns, conversation_bytes, job_bytes, quarantine }
+        Self { turns, conversation_bytes, job_bytes, quarantine: quarantine.into() }
     }
 }
 
@@ -243,7 +244,8 @@ impl ConversationView {
 impl OwnerView {
     fn of(facts: OwnerFacts) -> Self {
         let OwnerFacts { id, role, incarnation, fenced, pins, bytes_pinned } = facts;
-        Self { owner: id, role: role_name(role), incarnation, fenced, pins, bytes_pinned }
+        let role = role_name(role).into();
+        Self { owner: id, role, incarnation, fenced, pins, bytes_pinned }
     }
 }
 
@@ -260,7 +262,7 @@ fn pins(catalog: &Catalog) -> Vec<PinView> {
         pin: facts.id,
         owner: facts.id.op.owner,
         incarnation: facts.id.op.incarnation,
-        purpose: if facts.save { "save" } else { "load" },
+        purpose: if facts.save { "save" } else { "load" }.into(),
         checkpoint: facts.checkpoint.generation,
         bytes: facts.bytes,
         in_doubt: facts.in_doubt,
@@ -271,12 +273,12 @@ fn pins(catalog: &Catalog) -> Vec<PinView> {
 fn checkpoints(catalog: &Catalog) -> Vec<CheckpointView> {
     let view = |facts: CheckpointFacts| {
         let blockers = catalog.blockers(facts.id).map(|all| all.blockers).unwrap_or_default();
-        let mut names: Vec<_> = blockers.iter().map(|blocker| blocker.name()).collect();
+        let mut names: Vec<Word> = blockers.iter().map(|it| it.name().into()).collect();
         names.dedup();
         CheckpointView {
             checkpoint: facts.id.generation,
             endpoint: facts.id.endpoint,
-            state: facts.state.name(),
+            state: facts.state.name().into(),
             lost: facts.lost,
             bytes: facts.bytes,
             objects: facts.objects,
@@ -291,8 +293,9 @@ fn checkpoints(catalog: &Catalog) -> Vec<CheckpointView> {
 /// What each kind of blocker keeps, where it keeps anything.
 fn count(checkpoints: &[CheckpointView]) -> Vec<BlockerCount> {
     let with = |name: &'static str| {
-        let kept = checkpoints.iter().filter(|checkpoint| checkpoint.blockers.contains(&name));
-        let mut count = BlockerCount { name, checkpoints: 0, bytes: 0 };
+        let has = |it: &&CheckpointView| it.blockers.iter().any(|it| it == name);
+        let kept = checkpoints.iter().filter(has);
+        let mut count = BlockerCount { name: name.into(), checkpoints: 0, bytes: 0 };
         for checkpoint in kept {
             count.checkpoints += 1;
             count.bytes = count.bytes.saturating_add(checkpoint.bytes);

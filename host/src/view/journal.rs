@@ -1,9 +1,9 @@
 //! A journal's files, and what is wrong with them.
 
 use pinfold_core::id::Epoch;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-use super::some_text;
+use crate::dto::text;
 use crate::journal::{FileReading, Holding, JournalError, Torn, Verification};
 
 /// What was found in a journal's folder.
@@ -12,7 +12,7 @@ pub struct VerificationView {
     /// `whole`; `torn`, which an opening mends by cutting; or `damaged`.
     pub verdict: &'static str,
     /// The life of the job; none when an opening would be refused.
-    #[serde(serialize_with = "some_text")]
+    #[serde(with = "text::optional")]
     pub epoch: Option<Epoch>,
     /// How many records there are; none when an opening would be refused.
     pub records: Option<u64>,
@@ -41,7 +41,7 @@ pub struct UnverifiedView {
 }
 
 /// A bad frame at the end, and nothing behind it: what [`Torn`] says of it.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct TornView {
     /// The file.
     pub file: String,

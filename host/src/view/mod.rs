@@ -19,31 +19,12 @@ pub use journal::{DamageView, FileView, TornView, UnverifiedView, VerificationVi
 pub use record::{Identities, RecordView};
 pub use why::{BlockerView, Names, NeverMinted, WhyView};
 
-use std::fmt::Display;
+use std::borrow::Cow;
 
 use pinfold_core::id::ObjectId;
-use serde::Serializer;
 
-/// Serialises what has a text as that text.
-fn text<T: Display, S: Serializer>(value: &T, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_str(value)
-}
-
-/// Serialises what may be there as its text.
-fn some_text<T: Display, S: Serializer>(
-    value: &Option<T>,
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
-    match value {
-        Some(value) => serializer.collect_str(value),
-        None => serializer.serialize_none(),
-    }
-}
-
-/// Serialises a list of what has a text.
-fn texts<T: Display, S: Serializer>(values: &[T], serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_seq(values.iter().map(ToString::to_string))
-}
+/// A word of a view: one of a few, and written by whoever made the view.
+pub type Word = Cow<'static, str>;
 
 /// The first few of many objects, as words.
 fn objects_in_words(objects: &[ObjectId]) -> String {

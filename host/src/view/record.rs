@@ -11,8 +11,9 @@ use pinfold_core::outcome::{DeleteOutcome, Evidence, Loss, LostObject, TurnKey};
 use pinfold_core::policy::{Policy, Quarantine};
 use serde::Serialize;
 
+use super::counted;
 use super::job::role_name;
-use super::{counted, some_text};
+use crate::dto::text;
 
 /// A record.
 #[derive(Clone, Debug, Serialize)]
@@ -22,7 +23,7 @@ pub struct RecordView {
     /// What kind of event it is.
     pub kind: &'static str,
     /// Whose command was decided, or who registered.
-    #[serde(serialize_with = "some_text", skip_serializing_if = "Option::is_none")]
+    #[serde(with = "text::optional", skip_serializing_if = "Option::is_none")]
     pub owner: Option<OwnerId>,
     /// Of which registration.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -34,13 +35,13 @@ pub struct RecordView {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub checkpoints: Vec<Generation>,
     /// The pin that the event itself names.
-    #[serde(serialize_with = "some_text", skip_serializing_if = "Option::is_none")]
+    #[serde(with = "text::optional", skip_serializing_if = "Option::is_none")]
     pub pin: Option<PinId>,
     /// The conversation that the event itself names.
-    #[serde(serialize_with = "some_text", skip_serializing_if = "Option::is_none")]
+    #[serde(with = "text::optional", skip_serializing_if = "Option::is_none")]
     pub conversation: Option<ConversationId>,
     /// The turn that it names in that conversation.
-    #[serde(serialize_with = "some_text", skip_serializing_if = "Option::is_none")]
+    #[serde(with = "text::optional", skip_serializing_if = "Option::is_none")]
     pub turn: Option<TurnId>,
     /// The whole event, for a person.
     pub text: String,

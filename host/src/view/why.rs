@@ -6,19 +6,20 @@ use pinfold_core::id::{
     TurnId,
 };
 use pinfold_core::outcome::TurnKey;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-use super::{counted, objects_in_words, some_text, text, texts};
+use super::{Word, counted, objects_in_words};
+use crate::dto::text;
 
 /// What keeps a checkpoint, or that nothing is left of it.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct WhyView {
     /// Its generation.
     pub checkpoint: Generation,
     /// How far it has come; `collected` when it has no record any more.
-    pub state: &'static str,
+    pub state: Word,
     /// The position that it keeps; none without a record.
-    #[serde(serialize_with = "some_text")]
+    #[serde(with = "text::optional")]
     pub endpoint: Option<EndpointId>,
     /// Its bytes, over all shards; 0 without a record.
     pub bytes: u64,
@@ -29,43 +30,41 @@ pub struct WhyView {
 }
 
 /// One reason why a checkpoint is still here.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct BlockerView {
     /// The blocker's name.
-    pub name: &'static str,
+    pub name: Word,
     /// What it is, for a person.
     pub what: String,
     /// Who may lift it, the usual one first.
-    pub who: Vec<&'static str>,
+    pub who: Vec<Word>,
     /// How it is lifted.
-    pub how: &'static str,
+    pub how: Word,
     /// Which things it names.
     #[serde(flatten)]
     pub names: Names,
 }
 
 /// What a blocker names: each kind of blocker has its own.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Names {
-    /// Nothing beside the checkpoint.
-    Nothing {},
     /// A turn.
     Turn {
         /// Its conversation.
-        #[serde(serialize_with = "text")]
+        #[serde(with = "text")]
         conversation: ConversationId,
         /// The turn in it.
-        #[serde(serialize_with = "text")]
+        #[serde(with = "text")]
         turn: TurnId,
     },
     /// A pin.
     Pin {
         /// The pin.
-        #[serde(serialize_with = "text")]
+        #[serde(with = "text")]
         pin: PinId,
         /// Whose it is.
-        #[serde(serialize_with = "text")]
+        #[serde(with = "text")]
         owner: OwnerId,
         /// Of which registration.
         incarnation: Incarnation,
@@ -84,9 +83,11 @@ pub enum Names {
         #[serde(skip_serializing_if = "Option::is_none")]
         left: Option<u32>,
         /// Those whose last delete was refused, or whose deletion has an unknown outcome.
-        #[serde(serialize_with = "texts")]
+        #[serde(with = "text::list")]
         objects: Vec<ObjectId>,
     },
+    /// Nothing beside the checkpoint. The last one, for it can be read from anything.
+    Nothing {},
 }
 
 /// No checkpoint has this generation.
@@ -119,7 +120,7 @@ impl WhyView {
         Ok(match facts {
             None => Self {
                 checkpoint: generation,
-                state: "collected",
+                state: "collected".into(),
                 endpoint: None,
                 bytes: 0,
                 objects: 0,
@@ -127,7 +128,7 @@ impl WhyView {
             },
             Some((facts, all)) => Self {
                 checkpoint: generation,
-                state: facts.state.name(),
+                state: facts.state.name().into(),
                 endpoint: Some(facts.id.endpoint),
                 bytes: facts.bytes,
                 objects: facts.objects,
@@ -140,10 +141,10 @@ impl WhyView {
 impl BlockerView {
     fn of(blocker: &Blocker, facts: &CheckpointFacts) -> Self {
         Self {
-            name: blocker.name(),
+            name: blocker.name().into(),
             what: what(blocker, facts),
-            who: blocker.lifters().iter().map(|lifter| lifter.name()).collect(),
-            how: blocker.lift(),
+            who: blocker.lifters().iter().map(|it| it.name().into()).collect(),
+            how: blocker.lift().into(),
             names: Names::of(blocker),
         }
     }

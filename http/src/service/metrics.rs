@@ -7,6 +7,7 @@ use std::sync::atomic::AtomicU64;
 
 use pinfold_core::policy::{Gauges, Limits};
 use pinfold_host::node::NodeStats;
+use pinfold_host::view::{BlockerCount, Word};
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
@@ -24,14 +25,14 @@ pub(super) struct Figures<'a> {
     pub(super) seen: &'a State,
     /// Outstanding delete work: pieces, objects, and seconds of the oldest.
     pub(super) work: [u64; 3],
-    /// Checkpoints and bytes that each kind of blocker keeps.
-    pub(super) blockers: &'a [(&'static str, u64, u64)],
+    /// What each kind of blocker keeps.
+    pub(super) blockers: Vec<BlockerCount>,
     pub(super) oldest_pin_seconds: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Label {
-    kind: &'static str,
+    kind: Word,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -125,7 +126,7 @@ impl Figures<'_> {
             ("conversations", limits.conversations.into()),
             ("expired_turns", limits.expired_turns.into()),
         ] {
-            family.get_or_create(&Label { kind }).set(most);
+            family.get_or_create(&Label { kind: kind.into() }).set(most);
         }
         registry.register("limit", "The most that there may be of a kind", family);
     }
@@ -133,9 +134,10 @@ impl Figures<'_> {
     fn blockers(&self, registry: &mut Registry) {
         let checkpoints = Family::<Label, Size>::default();
         let kept = Family::<Label, Size>::default();
-        for (kind, count, bytes) in self.blockers {
-            checkpoints.get_or_create(&Label { kind }).set(*count);
-            kept.get_or_create(&Label { kind }).set(*bytes);
+        for count in &self.blockers {
+            let label = Label { kind: count.name.clone() };
+            checkpoints.get_or_create(&label).set(count.checkpoints);
+            kept.get_or_create(&label).set(count.bytes);
         }
         let help = "Checkpoints that a kind of blocker keeps; one with several counts at each";
         registry.register("blocked", help, checkpoints);

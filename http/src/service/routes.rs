@@ -179,8 +179,8 @@ async fn ask(shared: &Arc<Shared>, call: Call) -> Result<Reply, Problem> {
 }
 
 fn gone(Gone: Gone) -> Problem {
-    let detail = "nobody knows what became of the request: start the coordinator again on its data, \
-                  and ask again under the same operation";
+    let detail = "nobody knows what became of the request: start the coordinator again on its \
+                  data, and ask again under the same operation";
     Problem::new(Code::Gone, detail)
 }
 
@@ -337,7 +337,6 @@ async fn metrics(State(shared): Kept) -> Result<Response, Problem> {
         (catalog.gauges(), catalog.job().limits, stats, JobView::blockers_of(catalog))
     });
     let (gauges, limits, stats, blockers) = read.await?;
-    let blockers: Vec<_> = blockers.iter().map(|it| (it.name, it.checkpoints, it.bytes)).collect();
     let seen = shared.seen.state();
     let oldest = seen.pins.values().map(|it| it.instant.elapsed().as_secs()).max().unwrap_or(0);
     let figures = Figures {
@@ -346,7 +345,7 @@ async fn metrics(State(shared): Kept) -> Result<Response, Problem> {
         stats,
         seen: &seen,
         work: shared.work.totals(),
-        blockers: &blockers,
+        blockers,
         oldest_pin_seconds: oldest,
     };
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";

@@ -1,0 +1,87 @@
+//! Which coordinator is asked: by its URL, or by the descriptor that it wrote.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::Args;
+use pinfold_http::client::{Client, ClientError, ClientOptions};
+use pinfold_http::descriptor::Descriptor;
+use pinfold_http::problem::Code;
+use pinfold_http::service::Token;
+use serde::de::DeserializeOwned;
+
+use crate::Failure;
+
+/// How long somebody at a terminal waits for a coordinator that does not answer.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Which coordinator.
+#[derive(Args)]
+pub(crate) struct Server {
+    /// The coordinator's URL, like http://127.0.0.1:7311
+    #[arg(long, value_name = "URL", conflicts_with = "descriptor")]
+    server: Option<String>,
+    /// The file in which the coordinator wrote where it is
+    #[arg(long, value_name = "FILE")]
+    descriptor: Option<PathBuf>,
+    /// The file of the coordinator's token
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+}
+
+impl Server {
+    /// Whether a coordinator was named.
+    pub(crate) const fn is_given(&self) -> bool {
+        self.server.is_some() || self.descriptor.is_some()
+    }
+
+    /// A client of it.
+    pub(crate) fn connect(&self) -> Result<Client, Failure> {
+        let described = self.descriptor.as_deref().map(Descriptor::read).transpose();
+        let described = described.map_err(|error| Failure::Input(error.to_string()))?;
+        let url = self.server.as_ref().or(described.as_ref().map(|it| &it.url));
+        let url = url.ok_or_else(|| Failure::Input("name a coordinator: --server URL".into()))?;
+        let file = described.as_ref().and_then(|it| it.token_file.as_ref());
+        let file = self.token_file.as_ref().or(file);
+        let token = file.map(|file| token(file)).transpose()?;
+        let options = ClientOptions { token, give_up_after: PATIENCE, try_within: PATIENCE };
+        let client = Client::connect(url, options).map_err(failure)?;
+        match &described {
+            Some(it) if it.epoch != client.epoch().to_string() => Err(Failure::Input(format!(
+                "the coordinator at {url} serves the epoch {}, and the descriptor says {}: it is \
+                 of an older life of the job",
+                client.epoch(),
+                it.epoch
+            ))),
+            _ => Ok(client),
+        }
+    }
+
+    /// One of its views.
+    pub(crate) fn view<T: DeserializeOwned>(&self, path: &str) -> Result<T, Failure> {
+        let value = self.connect()?.view(path).map_err(failure)?;
+        serde_json::from_value(value).map_err(|error| {
+            Failure::Incomplete(format!("{path} cannot be read, is it another version? {error}"))
+        })
+    }
+}
+
+/// The token of a file.
+pub(crate) fn token(file: &Path) -> Result<Token, Failure> {
+    let wrong = |what: String| Failure::Input(format!("--token-file {}: {what}", file.display()));
+    let text = std::fs::read_to_string(file).map_err(|error| wrong(error.to_string()))?;
+    Token::new(&text).map_err(|error| wrong(error.to_string()))
+}
+
+/// What is wrong where a client has no answer.
+pub(crate) fn failure(error: ClientError) -> Failure {
+    let text = error.to_string();
+    match error {
+        ClientError::Url { .. } => Failure::Input(text),
+        ClientError::Problem(problem) => match problem.code {
+            Code::Malformed | Code::Unauthorized | Code::NotFound => Failure::Input(text),
+            _ => Failure::Incomplete(text),
+        },
+        ClientError::Unanswered { .. } | ClientError::Thread(_) => Failure::Incomplete(text),
+    }
+}

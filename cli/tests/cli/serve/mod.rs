@@ -1,0 +1,218 @@
+//! The coordinator as a process: what it says, who may ask it, and what is left when it is killed.
+
+mod operators;
+
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, Command, Stdio};
+
+use pinfold_core::catalog::{Command as Asks, Prepare, Role, Shape, ShardShape};
+use pinfold_core::id::{
+    AttemptId, CheckpointId, EndpointId, ManifestDigest, PinId, ShardIndex, StartId,
+};
+use pinfold_core::outcome::{Evidence, Outcome};
+use pinfold_host::owner::Owner;
+use pinfold_http::client::{Client, ClientOptions};
+use serde_json::Value;
+
+use crate::scene::{Ended, Scene};
+
+/// A coordinator that runs.
+pub(super) struct Served {
+    child: Child,
+    pub(super) said: Value,
+}
+
+impl Served {
+    pub(super) fn start(scene: &Scene, words: &str) -> Self {
+        let mut command = scene.command(&format!("serve --json {words}"));
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+        let said = serde_json::from_str(&line).unwrap_or_else(|error| {
+            let mut err = String::new();
+            child.stderr.as_mut().unwrap().read_to_string(&mut err).unwrap();
+            panic!("{error}: {line}{err}")
+        });
+        Self { child, said }
+    }
+
+    pub(super) fn url(&self) -> &str {
+        self.said["url"].as_str().unwrap()
+    }
+
+    /// The address, for another start.
+    fn listen(&self) -> String {
+        self.url().trim_start_matches("http://").to_string()
+    }
+
+    pub(super) fn owner(&self, name: &str) -> Owner {
+        let client = Client::connect(self.url(), ClientOptions::default()).unwrap();
+        Owner::register(client, name, Role::Worker, StartId::of_name(name)).unwrap()
+    }
+
+    fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    fn terminate(mut self) -> Ended {
+        let id = self.child.id().to_string();
+        Command::new("kill").args(["-TERM", &id]).status().unwrap();
+        let code = self.child.wait().unwrap().code();
+        let (mut out, mut err) = (String::new(), String::new());
+        self.child.stdout.take().unwrap().read_to_string(&mut out).unwrap();
+        self.child.stderr.take().unwrap().read_to_string(&mut err).unwrap();
+        Ended { code, out, err }
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        // One that ended by itself is no trouble.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Prepares a checkpoint of one shard.
+pub(super) fn prepare(owner: &Owner, number: u128) -> (PinId, CheckpointId) {
+    let prepare = Prepare {
+        attempt: AttemptId::from_u128(number),
+        endpoint: EndpointId::from_u128(number),
+        digest: ManifestDigest::from_bytes([1; 32]),
+        shape: Shape::new(&[ShardShape { objects: 2, bytes: 1000 }]).unwrap(),
+        shards: vec![ShardIndex(0)],
+    };
+    match owner.ask(Asks::Prepare(prepare)).unwrap().unwrap() {
+        Outcome::Prepared { pin, checkpoint } => (pin, checkpoint),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn fail(owner: &Owner, pin: PinId) {
+    let evidence = Evidence::QuiescedFailure;
+    owner.ask(Asks::Settle { pin, shard: None, evidence }).unwrap().unwrap();
+    owner.ask(Asks::Release { pin }).unwrap().unwrap();
+}
+
+#[test]
+fn the_first_start_makes_the_job_and_later_ones_go_on_with_it() {
+    let scene = Scene::in_memory();
+    let words = "--data job --listen 127.0.0.1:0 --namespace n1 --turns 3 --descriptor d.json";
+    let served = Served::start(&scene, words);
+    assert_eq!(
+        (&served.said["namespace"], &served.said["recovered_records"]),
+        (&"n1".into(), &Value::Null)
+    );
+    let described: Value =
+        serde_json::from_slice(&std::fs::read(scene.path("d.json")).unwrap()).unwrap();
+    assert_eq!(
+        (&described["url"], &described["epoch"]),
+        (&served.said["url"], &served.said["epoch"])
+    );
+    let (epoch, listen) = (served.said["epoch"].clone(), served.listen());
+    let ended = served.terminate();
+    assert_eq!((ended.code, ended.err.as_str()), (Some(0), ""));
+    assert!(!scene.path("d.json").exists(), "nobody is there any more");
+
+    let served = Served::start(&scene, &format!("--data job --listen {listen} --turns 3"));
+    assert_eq!(served.said["epoch"], epoch, "the same life");
+    assert!(served.said["recovered_records"].as_u64() > Some(0));
+    let second = scene.run("serve --data job --listen 127.0.0.1:0");
+    assert_eq!(second.code, Some(3), "{}", second.err);
+    assert!(second.err.contains("is open already"), "{}", second.err);
+    let other = scene.run(&format!("serve --data other --listen {listen}"));
+    assert_eq!(other.code, Some(3), "{}", other.err);
+    assert!(other.err.contains("cannot listen on"), "{}", other.err);
+    served.kill();
+    let wrong = "serve --data job --listen 127.0.0.1:0 --turns 4 --namespace n2";
+    scene.refuses(wrong, 2, &["--namespace n2, and it has n1", "--turns 4, and it has 3"]);
+    scene.refuses("serve --data j2 --listen 0.0.0.0:0", 2, &["give it a token"]);
+    scene.write("weak", "12345");
+    scene.refuses("serve --data j2 --token-file weak", 2, &["5 characters"]);
+}
+
+/// Killed at any moment and started again, it has decided each operation once; and whoever asked
+/// meanwhile is answered.
+#[test]
+fn nothing_is_lost_or_done_twice_when_it_is_killed() {
+    const KILLS: u32 = 8;
+    let scene = Scene::in_memory();
+    let mut served = Served::start(&scene, "--data job --listen 127.0.0.1:0");
+    let words = format!("--data job --listen {}", served.listen());
+    let (stop, saved) = (std::sync::atomic::AtomicBool::new(false), std::sync::Mutex::default());
+    let owners: Vec<Owner> = (0..4).map(|worker| served.owner(&format!("w{worker}"))).collect();
+    let served = std::thread::scope(|scope| {
+        for (worker, owner) in owners.iter().enumerate() {
+            let (stop, saved) = (&stop, &saved);
+            scope.spawn(move || {
+                for number in 0.. {
+                    if stop.load(std::sync::atomic::Ordering::Relaxed) {
+                        return;
+                    }
+                    let (pin, checkpoint) = prepare(owner, (worker as u128 + 1) << 64 | number);
+                    fail(owner, pin);
+                    let saved: &std::sync::Mutex<Vec<CheckpointId>> = saved;
+                    saved.lock().unwrap().push(checkpoint);
+                }
+            });
+        }
+        for kill in 0..KILLS {
+            std::thread::sleep(std::time::Duration::from_millis(60 + u64::from(kill) * 7));
+            served.kill();
+            served = Served::start(&scene, &words);
+        }
+        stop.store(true, std::sync::atomic::Ordering::Relaxed);
+        served
+    });
+    let saved = saved.into_inner().unwrap();
+    assert!(saved.len() > 20, "{} checkpoints", saved.len());
+    let all = scene.json(&format!("inspect --server {}", served.url()));
+    let mut found: Vec<u64> = all["checkpoints"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| it["checkpoint"].as_u64().unwrap())
+        .collect();
+    let mut acknowledged: Vec<u64> = saved.iter().map(|it| it.generation.0).collect();
+    found.sort_unstable();
+    acknowledged.sort_unstable();
+    assert_eq!(found, acknowledged, "each was acknowledged, and none is there twice");
+    assert_eq!(all["pins"], serde_json::json!([]));
+    assert_eq!(all["totals"]["collectable"], found.len());
+}
+
+/// It deletes by itself what nothing holds any more.
+#[test]
+fn a_coordinator_with_a_store_empties_it() {
+    let scene = Scene::in_memory();
+    let served = Served::start(&scene, "--data job --store objects --listen 127.0.0.1:0");
+    let worker = served.owner("w");
+    let (pin, checkpoint) = prepare(&worker, 1);
+    fail(&worker, pin);
+    let why = format!("why --server {} {}", served.url(), checkpoint.generation);
+    for _ in 0..200 {
+        if scene.prints(&why).contains("it was collected") {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    panic!("{}", scene.prints(&why));
+}
+
+#[test]
+fn a_token_is_asked_for_and_found_by_the_descriptor() {
+    let scene = Scene::in_memory();
+    scene.write("token", &"a1".repeat(20));
+    let served = Served::start(
+        &scene,
+        "--data job --listen 127.0.0.1:0 --token-file token --descriptor d.json",
+    );
+    let url = served.url().to_string();
+    scene.refuses(&format!("inspect --server {url}"), 2, &["the token is missing or wrong"]);
+    assert!(scene.prints("inspect --descriptor d.json").contains("Totals"));
+    assert!(scene.prints(&format!("inspect --server {url} --token-file token")).contains("Totals"));
+    scene.refuses("why --descriptor d.json 9", 2, &["was never minted"]);
+    scene.refuses("inspect --descriptor none.json", 2, &["none.json"]);
+    scene.refuses("why --descriptor d.json job 9", 2, &["expected a data folder and a checkpoint"]);
+}

@@ -1,0 +1,64 @@
+//! An operator's ways out.
+
+use pinfold_core::catalog::Command;
+use pinfold_core::id::ConversationId;
+
+use super::{Served, prepare};
+use crate::scene::Scene;
+
+#[test]
+fn a_dead_workers_pins_end_by_proof_alone() {
+    let scene = Scene::in_memory();
+    let served = Served::start(&scene, "--data job --listen 127.0.0.1:0 --descriptor d.json");
+    let worker = served.owner("w7");
+    let (first, _) = prepare(&worker, 1);
+    prepare(&worker, 2);
+    let (id, incarnation) = worker.identity();
+    let settle = format!("settle {first} failed --descriptor d.json");
+    scene.refuses(&settle, 2, &["nothing was done", "nothing touches its memory", "--yes"]);
+    assert!(scene.prints(&format!("{settle} --dry-run")).contains("By that you say"));
+    assert_eq!(scene.prints(&format!("{settle} --yes")), "settled: QuiescedFailure stands\n");
+    let doubt = scene.json(&format!("doubt {first} --descriptor d.json --dry-run"));
+    assert_eq!((&doubt["done"], &doubt["answer"]), (&false.into(), &serde_json::Value::Null));
+    let fence = format!("fence w7 {incarnation} --descriptor d.json --yes");
+    assert_eq!(scene.prints(&fence), "fenced: 2 pins end\n");
+    let again = scene.json(&format!("fence {id} {incarnation} --descriptor d.json --yes"));
+    assert_eq!(again["done"], true);
+    let unknown = scene.run("fence w8 1 --descriptor d.json --yes");
+    assert_eq!(unknown.code, Some(1), "{}", unknown.err);
+    assert!(unknown.out.starts_with("refused: "), "{}", unknown.out);
+    assert!(worker.ask(Command::Collect { limit: 1 }).unwrap().is_err(), "it is barred");
+    for _ in 0..100 {
+        if scene.json("inspect --descriptor d.json")["pins"] == serde_json::json!([]) {
+            let retired = scene.run("retire w7 --descriptor d.json --yes");
+            assert_eq!(retired.code, Some(0), "{}{}", retired.out, retired.err);
+            return;
+        }
+    }
+    panic!("its pins never end");
+}
+
+#[test]
+fn what_is_kept_can_be_changed() {
+    let scene = Scene::in_memory();
+    let served = Served::start(&scene, "--data job --listen 127.0.0.1:0 --turns 4");
+    let at = format!("--server {}", served.url());
+    let configure = format!("configure --turns 2 --job-bytes 1MiB --yes {at}");
+    scene.prints(&configure);
+    let policy = scene.json(&format!("inspect {at}"))["policy"].clone();
+    assert_eq!((&policy["turns"], &policy["job_bytes"]), (&2.into(), &1_048_576.into()));
+    scene.prints(&format!("configure --job-bytes none --yes {at}"));
+    let policy = scene.json(&format!("inspect {at}"))["policy"].clone();
+    assert_eq!((&policy["turns"], &policy["job_bytes"]), (&2.into(), &serde_json::Value::Null));
+    let refused = scene.run(&format!("configure --turns 0 --yes {at}"));
+    assert_eq!(refused.code, Some(1), "{}", refused.err);
+    let conversation = ConversationId::of_name("c");
+    assert_eq!(scene.prints(&format!("forget {conversation} --yes {at}")), "done: Forgotten\n");
+    let all = scene.json(&format!("inspect {at}"));
+    assert_eq!(all["conversations"][0]["forgotten"], true);
+    scene.refuses(&format!("drop 5 --yes {at}"), 2, &["was never minted"]);
+    let nobody = "fence w 1 --yes --server http://127.0.0.1:1";
+    let ended = scene.run(nobody);
+    assert_eq!(ended.code, Some(3), "{}", ended.err);
+    assert!(ended.err.contains("no answer from http://127.0.0.1:1"), "{}", ended.err);
+}

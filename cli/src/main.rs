@@ -16,6 +16,7 @@ mod sim;
 mod table;
 mod verify_log;
 mod why;
+mod worker_bench;
 
 use std::process::ExitCode;
 
@@ -47,6 +48,7 @@ enum Verb {
     Why(why::Arguments),
     Journal(journal::Arguments),
     VerifyLog(verify_log::Arguments),
+    WorkerBench(worker_bench::Arguments),
 }
 
 const EXIT_CODES: &str = "\
@@ -119,6 +121,7 @@ fn main() -> ExitCode {
         Verb::Why(arguments) => why::run(&arguments),
         Verb::Journal(arguments) => journal::run(&arguments),
         Verb::VerifyLog(arguments) => verify_log::run(&arguments),
+        Verb::WorkerBench(arguments) => worker_bench::run(&arguments),
     };
     let (what, code) = match ended {
         Ok(Ending::Held) => return ExitCode::SUCCESS,

@@ -128,6 +128,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending, Failure> {
         listen: arguments.listen,
         token,
         collector: collects.then(collecting::owner),
+        audit: Some(arguments.data.join("audit.jsonl")),
         ..ServiceOptions::default()
     };
     let service = Service::start(node, effects, options).map_err(failure)?;
@@ -221,9 +222,10 @@ fn failure(error: ServiceError) -> Failure {
     match error {
         ServiceError::Node(error) => node_failure(error),
         ServiceError::Open(_) => Failure::Input(error.to_string()),
-        ServiceError::Listen { .. } | ServiceError::Threads(_) | ServiceError::Late(_) => {
-            Failure::Incomplete(error.to_string())
-        }
+        ServiceError::Listen { .. }
+        | ServiceError::Audit { .. }
+        | ServiceError::Threads(_)
+        | ServiceError::Late(_) => Failure::Incomplete(error.to_string()),
     }
 }
 

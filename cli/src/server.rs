@@ -35,18 +35,28 @@ impl Server {
         self.server.is_some() || self.descriptor.is_some()
     }
 
-    /// A client of it.
-    pub(crate) fn connect(&self) -> Result<Client, Failure> {
+    fn described(&self) -> Result<Option<Descriptor>, Failure> {
         let described = self.descriptor.as_deref().map(Descriptor::read).transpose();
-        let described = described.map_err(|error| Failure::Input(error.to_string()))?;
+        described.map_err(|error| Failure::Input(error.to_string()))
+    }
+
+    /// Where it is, and how it is asked.
+    pub(crate) fn options(&self) -> Result<(String, ClientOptions), Failure> {
+        let described = self.described()?;
         let url = self.server.as_ref().or(described.as_ref().map(|it| &it.url));
         let url = url.ok_or_else(|| Failure::Input("name a coordinator: --server URL".into()))?;
         let file = described.as_ref().and_then(|it| it.token_file.as_ref());
         let file = self.token_file.as_ref().or(file);
         let token = file.map(|file| token(file)).transpose()?;
         let options = ClientOptions { token, give_up_after: PATIENCE, try_within: PATIENCE };
-        let client = Client::connect(url, options).map_err(failure)?;
-        match &described {
+        Ok((url.clone(), options))
+    }
+
+    /// A client of it.
+    pub(crate) fn connect(&self) -> Result<Client, Failure> {
+        let (url, options) = self.options()?;
+        let client = Client::connect(&url, options).map_err(failure)?;
+        match &self.described()? {
             Some(it) if it.epoch != client.epoch().to_string() => Err(Failure::Input(format!(
                 "the coordinator at {url} serves the epoch {}, and the descriptor says {}: it is \
                  of an older life of the job",

@@ -62,7 +62,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending, Failure> {
             arguments.server.view(&format!("/v1/checkpoints/{checkpoint}"))?
         }
         _ => {
-            let what = "expected a data folder and a checkpoint, or --server URL and a checkpoint";
+            let what = "expected <DIR> <CHECKPOINT>, or --server <URL> <CHECKPOINT>";
             return Err(Failure::Input(what.into()));
         }
     };

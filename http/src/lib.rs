@@ -40,5 +40,6 @@
 
 pub mod client;
 pub mod descriptor;
+pub mod load;
 pub mod problem;
 pub mod service;

@@ -28,6 +28,8 @@ pub(super) struct Figures<'a> {
     /// What each kind of blocker keeps.
     pub(super) blockers: Vec<BlockerCount>,
     pub(super) oldest_pin_seconds: u64,
+    /// Lines of the audit log that could not be written.
+    pub(super) audit_lost: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -164,6 +166,7 @@ impl Figures<'_> {
                 self.stats.syncs,
             ),
             ("journal_written_bytes", "Bytes of those frames", self.stats.journal_bytes),
+            ("audit_lost", "Lines of the audit log that were not written", self.audit_lost),
         ] {
             let counter = Counter::<u64>::default();
             counter.inc_by(count);

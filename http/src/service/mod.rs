@@ -6,6 +6,7 @@
 //! request whose client is gone is answered nevertheless.
 
 mod answers;
+mod audit;
 mod guard;
 mod metrics;
 mod routes;
@@ -13,6 +14,7 @@ mod seen;
 mod work;
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -26,6 +28,7 @@ use tokio::sync::{Notify, Semaphore};
 pub use guard::{Open, Token, TokenError};
 pub use work::{WorkItem, WorkObject};
 
+use audit::AuditLog;
 use seen::{Seen, Watcher};
 use work::Work;
 
@@ -44,6 +47,8 @@ pub struct ServiceOptions {
     pub requests: usize,
     /// How long a stop waits for requests that are under way.
     pub drain_within: Duration,
+    /// The file to which every operator's command is appended, with its answer.
+    pub audit: Option<PathBuf>,
     /// An owner in this process that collects: its delete work goes to
     /// [`own_effects`](Service::own_effects), and to nobody else.
     pub collector: Option<OwnerId>,
@@ -58,6 +63,7 @@ impl Default for ServiceOptions {
             answer_within: Duration::from_secs(30),
             requests: 4096,
             drain_within: Duration::from_secs(10),
+            audit: None,
             collector: None,
         }
     }
@@ -74,6 +80,14 @@ pub enum ServiceError {
     Listen {
         /// The address.
         address: SocketAddr,
+        /// What the system says.
+        error: std::io::Error,
+    },
+    /// The audit log cannot be written.
+    #[error("the audit log {path}: {error}", path = .path.display())]
+    Audit {
+        /// The file.
+        path: PathBuf,
         /// What the system says.
         error: std::io::Error,
     },
@@ -130,7 +144,11 @@ impl Service {
     ) -> Result<Self, ServiceError> {
         guard::check(options.listen, options.token.as_ref())?;
         let work = Arc::new(Work::new(node.job().clone()));
-        let seen = Arc::new(Seen::new(Arc::clone(&work)));
+        let audit = options.audit.as_deref().map(|path| {
+            let failed = |error| ServiceError::Audit { path: path.to_path_buf(), error };
+            AuditLog::open(path).map_err(failed)
+        });
+        let seen = Arc::new(Seen::new(Arc::clone(&work), audit.transpose()?));
         node.watch(Box::new(Watcher(Arc::clone(&seen))))?;
         let own_effects = hand_out(effects, Arc::clone(&work), options.collector)?;
         let runtime = tokio::runtime::Builder::new_multi_thread()

@@ -347,6 +347,7 @@ async fn metrics(State(shared): Kept) -> Result<Response, Problem> {
         work: shared.work.totals(),
         blockers,
         oldest_pin_seconds: oldest,
+        audit_lost: shared.seen.audit_lost(),
     };
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
     Ok(([(CONTENT_TYPE, kind)], figures.page()).into_response())

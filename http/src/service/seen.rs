@@ -5,6 +5,7 @@
 //! answer was lost. It is volatile: of a pin that is older than the service only that is known.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -12,8 +13,10 @@ use pinfold_core::catalog::Command;
 use pinfold_core::engine::{Input, Output, Reply, Request, Ticket};
 use pinfold_core::id::{CheckpointId, Incarnation, ObjectId, OpId, OwnerId, PinId};
 use pinfold_core::outcome::{Evidence, Outcome, Rejection};
+use pinfold_host::dto::ListedCommand;
 use pinfold_host::node::Watch;
 
+use super::audit::{AuditLog, is_audited};
 use super::work::{Whose, Work};
 
 /// How long commands take, in seconds: upper ends of the buckets.
@@ -41,6 +44,7 @@ pub(super) struct Latency {
 #[derive(Debug)]
 pub(super) struct Seen {
     work: Arc<Work>,
+    audit: Option<AuditLog>,
     state: Mutex<State>,
     /// What is older is of unknown age.
     pub(super) began: Instant,
@@ -69,6 +73,8 @@ pub(super) struct Since {
 struct Asked {
     verb: &'static str,
     matters: Matters,
+    /// An operator's command, as it is written down.
+    audited: Option<ListedCommand>,
 }
 
 #[derive(Debug)]
@@ -94,7 +100,9 @@ impl Asked {
             Command::Pin { .. } => Matters::Pins(op),
             _ => Matters::Nothing,
         };
-        Self { verb, matters }
+        let audited = is_audited(op, command);
+        let audited = audited.then(|| ListedCommand { op, command: command.clone() });
+        Self { verb, matters, audited }
     }
 }
 
@@ -119,12 +127,17 @@ const fn verb(command: &Command) -> &'static str {
 }
 
 impl Seen {
-    pub(super) fn new(work: Arc<Work>) -> Self {
-        Self { work, state: Mutex::default(), began: Instant::now() }
+    pub(super) fn new(work: Arc<Work>, audit: Option<AuditLog>) -> Self {
+        Self { work, audit, state: Mutex::default(), began: Instant::now() }
     }
 
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lines of the audit log that could not be written.
+    pub(super) fn audit_lost(&self) -> u64 {
+        self.audit.as_ref().map_or(0, |audit| audit.lost.load(Ordering::Relaxed))
     }
 
     fn answered(&self, ticket: Ticket, reply: &Reply) {
@@ -149,6 +162,9 @@ impl Seen {
     }
 
     fn judged(&self, state: &mut State, asked: Asked, answer: Option<Result<Outcome, Rejection>>) {
+        if let (Some(audit), Some(command)) = (&self.audit, asked.audited) {
+            audit.write(command, answer.into());
+        }
         let verb = state.verbs.entry(asked.verb).or_default();
         let outcome = match answer {
             None => return verb.not_tried += 1,
@@ -209,7 +225,7 @@ impl Watch for Watcher {
             Request::Command(op, command) => vec![Asked::of(*op, command)],
             Request::List(commands) => commands.iter().map(|it| Asked::of(it.0, &it.1)).collect(),
             Request::Register(_) => {
-                vec![Asked { verb: "register", matters: Matters::Nothing }]
+                vec![Asked { verb: "register", matters: Matters::Nothing, audited: None }]
             }
             Request::Query(_) => return,
         };

@@ -214,5 +214,5 @@ fn a_token_is_asked_for_and_found_by_the_descriptor() {
     assert!(scene.prints(&format!("inspect --server {url} --token-file token")).contains("Totals"));
     scene.refuses("why --descriptor d.json 9", 2, &["was never minted"]);
     scene.refuses("inspect --descriptor none.json", 2, &["none.json"]);
-    scene.refuses("why --descriptor d.json job 9", 2, &["expected a data folder and a checkpoint"]);
+    scene.refuses("why --descriptor d.json job 9", 2, &["expected <DIR> <CHECKPOINT>"]);
 }

@@ -28,6 +28,18 @@ fn a_dead_workers_pins_end_by_proof_alone() {
     assert_eq!(unknown.code, Some(1), "{}", unknown.err);
     assert!(unknown.out.starts_with("refused: "), "{}", unknown.out);
     assert!(worker.ask(Command::Collect { limit: 1 }).unwrap().is_err(), "it is barred");
+    let audit = std::fs::read_to_string(scene.path("job/audit.jsonl")).unwrap();
+    let lines: Vec<serde_json::Value> =
+        audit.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let verbs: Vec<_> = lines
+        .iter()
+        .map(|it| it["command"].as_object().unwrap().keys().next().unwrap().as_str())
+        .collect();
+    assert_eq!(verbs, ["settle", "fence", "fence", "fence"], "{audit}");
+    assert_eq!(lines[0]["answer"]["ok"]["settled"]["evidence"], "quiesced_failure", "{audit}");
+    assert_eq!(lines[1]["command"]["fence"]["owner"], id.to_string());
+    assert!(lines[3]["answer"]["refused"] == "unknown_owner", "{audit}");
+    assert!(lines[0]["at"].as_str().unwrap().ends_with('Z'), "{audit}");
     for _ in 0..100 {
         if scene.json("inspect --descriptor d.json")["pins"] == serde_json::json!([]) {
             let retired = scene.run("retire w7 --descriptor d.json --yes");

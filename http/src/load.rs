@@ -1,0 +1,373 @@
+//! A load on a coordinator: clients that keep one position after another, without moving a byte.
+//!
+//! Client k works conversation (i + 4k) mod 64 in its i-th cycle, in a closed loop. A cycle is two
+//! requests, each durable when it is answered: it pins the conversation's last position and
+//! prepares the next one; then, as if its bytes had moved, it settles, publishes, lets go of both
+//! and asks for delete work. One task beside them fetches that and reports it as deleted. What it
+//! keeps is forgotten in the end, and its owners are retired; their conversations stay known, as
+//! all do.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use pinfold_core::catalog::{
+    Command, PROTOCOL_VERSION, Prepare, Register, Role, Shape, ShardShape,
+};
+use pinfold_core::engine::{Reply, Request};
+use pinfold_core::id::{
+    AttemptId, CheckpointId, ConversationId, EndpointId, Generation, Incarnation, ManifestDigest,
+    ObjectId, OpId, OwnerId, PinId, ShardIndex, StartId, TurnId,
+};
+use pinfold_core::outcome::{DeleteOutcome, Evidence, Outcome, Rejection, TurnKey};
+
+use crate::client::{AsyncClient, ClientError, ClientOptions};
+use crate::service::WorkItem;
+
+/// Conversations that take turns.
+const CONVERSATIONS: u64 = 64;
+
+/// Reports in one request.
+const LIST: usize = 32;
+
+/// How much load.
+#[derive(Clone, Copy, Debug)]
+pub struct LoadOptions {
+    /// Clients at once.
+    pub clients: u32,
+    /// For how long.
+    pub time: Duration,
+    /// Tells the identities of this run from those of every other: random.
+    pub salt: u64,
+}
+
+/// What came of it.
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+pub struct LoadReport {
+    /// Clients at once.
+    pub clients: u32,
+    /// For how long they ran.
+    pub seconds: f64,
+    /// Cycles that were done.
+    pub cycles: u64,
+    /// Cycles a second.
+    pub cycles_per_second: f64,
+    /// The time of a whole cycle in milliseconds: half of them took at most so long.
+    pub p50_ms: f64,
+    /// 99 of 100.
+    pub p99_ms: f64,
+    /// 999 of 1000.
+    pub p999_ms: f64,
+    /// The longest.
+    pub max_ms: f64,
+    /// Objects that were reported as deleted.
+    pub deleted: u64,
+}
+
+/// Why a load ended early.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// Nobody answered.
+    #[error(transparent)]
+    Client(#[from] ClientError),
+    /// The coordinator refused what the load asked for.
+    #[error("the coordinator refused: {0}")]
+    Refused(#[from] Rejection),
+    /// It answered something else than was asked.
+    #[error("the coordinator's answer is of another kind: {0}")]
+    Unexpected(String),
+    /// A client's task ended before it was done.
+    #[error("a client's task ended: {0}")]
+    Task(String),
+}
+
+/// What the clients share.
+struct Shared {
+    options: LoadOptions,
+    /// The last published position of each conversation.
+    last: Vec<AtomicU64>,
+    next: AtomicU64,
+    stop: AtomicBool,
+    deleted: AtomicU64,
+}
+
+impl Shared {
+    fn id(&self, number: u64) -> u128 {
+        u128::from(self.options.salt) << 64 | u128::from(number)
+    }
+}
+
+/// Runs a load against a coordinator.
+///
+/// # Errors
+/// [`LoadError`] when the coordinator does not answer, or refuses.
+pub fn run(
+    url: &str,
+    client: &ClientOptions,
+    options: LoadOptions,
+) -> Result<LoadReport, LoadError> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .thread_name("pinfold-load")
+        .build()
+        .map_err(ClientError::Thread)?;
+    runtime.block_on(load(url, client, options))
+}
+
+async fn load(
+    url: &str,
+    client: &ClientOptions,
+    options: LoadOptions,
+) -> Result<LoadReport, LoadError> {
+    let shared = Arc::new(Shared {
+        options,
+        last: (0..CONVERSATIONS).map(|_| AtomicU64::new(0)).collect(),
+        next: AtomicU64::new(1),
+        stop: AtomicBool::new(false),
+        deleted: AtomicU64::new(0),
+    });
+    let mut workers = Vec::new();
+    for number in 0..options.clients {
+        let connected = AsyncClient::connect(url, client.clone()).await?;
+        workers.push(Worker::register(connected, number, Arc::clone(&shared)).await?);
+    }
+    let connected = AsyncClient::connect(url, client.clone()).await?;
+    let reporter = Worker::register(connected, options.clients, Arc::clone(&shared)).await?;
+    let reports = tokio::spawn(reporter.report());
+    let began = Instant::now();
+    let tasks: Vec<_> = workers.into_iter().map(|worker| tokio::spawn(worker.run())).collect();
+    tokio::time::sleep(options.time).await;
+    shared.stop.store(true, Ordering::Relaxed);
+    let mut micros = Vec::new();
+    for task in tasks {
+        micros.extend(task.await.map_err(|error| LoadError::Task(error.to_string()))??);
+    }
+    let seconds = began.elapsed().as_secs_f64();
+    reports.await.map_err(|error| LoadError::Task(error.to_string()))??;
+    let operator = AsyncClient::connect(url, client.clone()).await?;
+    clear(operator, &shared).await?;
+    let deleted = shared.deleted.load(Ordering::Relaxed);
+    Ok(report(options.clients, seconds, micros, deleted))
+}
+
+fn report(clients: u32, seconds: f64, mut micros: Vec<u64>, deleted: u64) -> LoadReport {
+    micros.sort_unstable();
+    let of_thousand = |part: usize| {
+        let place = (micros.len() * part).div_ceil(1000).saturating_sub(1);
+        micros.get(place).copied().unwrap_or(0) as f64 / 1000.0
+    };
+    let cycles = micros.len() as u64;
+    LoadReport {
+        clients,
+        seconds,
+        cycles,
+        cycles_per_second: cycles as f64 / seconds,
+        p50_ms: of_thousand(500),
+        p99_ms: of_thousand(990),
+        p999_ms: of_thousand(999),
+        max_ms: of_thousand(1000),
+        deleted,
+    }
+}
+
+/// One owner.
+struct Worker {
+    client: AsyncClient,
+    shared: Arc<Shared>,
+    number: u32,
+    owner: OwnerId,
+    incarnation: Incarnation,
+    sequence: u64,
+}
+
+type Answers = Vec<Result<Outcome, Rejection>>;
+
+fn owner_name(salt: u64, number: u32) -> OwnerId {
+    OwnerId::of_name(&format!("load {salt:016x} client {number}"))
+}
+
+impl Worker {
+    async fn register(
+        client: AsyncClient,
+        number: u32,
+        shared: Arc<Shared>,
+    ) -> Result<Self, LoadError> {
+        let owner = owner_name(shared.options.salt, number);
+        let start = StartId::from_u128(shared.id(u64::from(number) + 1));
+        let incarnation = registered(&client, owner, Role::Worker, start).await?;
+        Ok(Self { client, shared, number, owner, incarnation, sequence: 0 })
+    }
+
+    /// Cycles until it is told to stop; how many microseconds each took.
+    async fn run(mut self) -> Result<Vec<u64>, LoadError> {
+        let mut took = Vec::new();
+        for cycle in 0.. {
+            if self.shared.stop.load(Ordering::Relaxed) {
+                break;
+            }
+            let began = Instant::now();
+            self.cycle((cycle + 4 * u64::from(self.number)) % CONVERSATIONS).await?;
+            took.push(u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX));
+        }
+        Ok(took)
+    }
+
+    async fn cycle(&mut self, conversation: u64) -> Result<(), LoadError> {
+        let shared = Arc::clone(&self.shared);
+        let last = &shared.last[usize::try_from(conversation).unwrap_or(0)];
+        let number = shared.next.fetch_add(1, Ordering::Relaxed);
+        let candidate = shared.id(last.load(Ordering::Relaxed).max(1));
+        let pin = Command::Pin { candidates: vec![EndpointId::from_u128(candidate)], limit: 1 };
+        let prepare = Command::Prepare(prepare(shared.id(number))?);
+        let answers = self.ask(vec![pin, prepare]).await?;
+        let (load, save) = match answers.as_slice() {
+            [Ok(Outcome::Pinned(pinned)), Ok(Outcome::Prepared { pin, .. })] => {
+                let load = PinId { op: self.op(self.sequence - 1), place: 0 };
+                (pinned.first().map(|_| load), *pin)
+            }
+            other => return Err(LoadError::Unexpected(format!("{other:?}"))),
+        };
+        let turn = TurnKey {
+            conversation: ConversationId::from_u128(shared.id(conversation + 1)),
+            turn: TurnId::from_u128(shared.id(number)),
+        };
+        let evidence = Evidence::QuiescedSuccess;
+        let settle = |pin: PinId| Command::Settle { pin, shard: None, evidence };
+        let mut commands = vec![settle(save), Command::Publish { pin: save, turn: Some(turn) }];
+        commands.push(Command::Release { pin: save });
+        commands.extend(load.map(settle));
+        commands.push(Command::Collect { limit: 8 });
+        for answer in self.ask(commands).await? {
+            answer?;
+        }
+        last.store(number, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Reports what is handed out, to whomever, until there is nothing more of this run.
+    async fn report(mut self) -> Result<(), LoadError> {
+        let mut last = 0;
+        loop {
+            let stops = self.shared.stop.load(Ordering::Relaxed);
+            let before = last;
+            self.report_once(&mut last, u8::from(!stops)).await?;
+            if stops && last == before {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Fetches the delete work behind a piece, and reports it as deleted.
+    async fn report_once(&mut self, last: &mut u64, wait_seconds: u8) -> Result<(), LoadError> {
+        let path = format!("/v1/work?after={last}&wait_seconds={wait_seconds}");
+        let view = self.client.view(&path).await?;
+        let work: Vec<WorkItem> = serde_json::from_value(view["work"].clone())
+            .map_err(|error| LoadError::Unexpected(error.to_string()))?;
+        *last = work.iter().map(|it| it.number).max().unwrap_or(*last);
+        let mine = format!("{:016x}", self.shared.options.salt);
+        let mine = |it: &&WorkItem| it.checkpoint.starts_with(&mine);
+        let reports: Vec<Command> = work.iter().filter(mine).filter_map(deleted).collect();
+        for list in reports.chunks(LIST) {
+            for answer in self.ask(list.to_vec()).await? {
+                answer?;
+            }
+        }
+        let objects = work.iter().map(|it| it.objects.len() as u64).sum();
+        self.shared.deleted.fetch_add(objects, Ordering::Relaxed);
+        Ok(())
+    }
+
+    const fn op(&self, sequence: u64) -> OpId {
+        OpId { owner: self.owner, incarnation: self.incarnation, sequence }
+    }
+
+    /// Asks a list, whose answers are all there.
+    async fn ask(&mut self, commands: Vec<Command>) -> Result<Answers, LoadError> {
+        let first = self.sequence + 1;
+        let list: Vec<_> = (first..).map(|number| self.op(number)).zip(commands).collect();
+        self.sequence += list.len() as u64;
+        match self.client.ask(&Request::List(list)).await? {
+            Reply::List(answers) => Ok(answers.into_iter().flatten().collect()),
+            Reply::Command(Err(rejection)) => Err(rejection.into()),
+            other => Err(LoadError::Unexpected(format!("{other:?}"))),
+        }
+    }
+}
+
+async fn registered(
+    client: &AsyncClient,
+    owner: OwnerId,
+    role: Role,
+    start: StartId,
+) -> Result<Incarnation, LoadError> {
+    let mut after = Incarnation(0);
+    loop {
+        let version = PROTOCOL_VERSION;
+        let register = Register { owner, role, after, start, version, expected_policy: None };
+        match client.ask(&Request::Register(register)).await? {
+            Reply::Command(Ok(Outcome::Registered { incarnation })) => return Ok(incarnation),
+            Reply::Command(Err(Rejection::StaleIncarnation { current })) if current > after => {
+                after = current;
+            }
+            Reply::Command(Err(rejection)) => return Err(rejection.into()),
+            other => return Err(LoadError::Unexpected(format!("{other:?}"))),
+        }
+    }
+}
+
+/// Forgets the conversations of this run, and its owners.
+async fn clear(client: AsyncClient, shared: &Arc<Shared>) -> Result<(), LoadError> {
+    let owner = OwnerId::of_name("operator");
+    let start = StartId::from_u128(shared.id(u64::MAX));
+    let incarnation = registered(&client, owner, Role::Operator, start).await?;
+    let (number, shared) = (u32::MAX, Arc::clone(shared));
+    let mut operator = Worker { client, shared, number, owner, incarnation, sequence: 0 };
+    let LoadOptions { salt, clients, .. } = operator.shared.options;
+    for conversation in 1..=CONVERSATIONS {
+        let conversation = ConversationId::from_u128(operator.shared.id(conversation));
+        operator.ask(vec![Command::Forget { conversation }]).await?;
+    }
+    // What they held is handed out and reported, round by round.
+    let mut last = 0;
+    loop {
+        let answers = operator.ask(vec![Command::Collect { limit: 256 }]).await?;
+        let [Ok(Outcome::Collected { objects, more })] = answers.as_slice() else {
+            return Err(LoadError::Unexpected(format!("{answers:?}")));
+        };
+        let (objects, more) = (*objects, *more);
+        operator.report_once(&mut last, 0).await?;
+        if objects == 0 && !more {
+            break;
+        }
+    }
+    for number in 0..=clients {
+        operator.ask(vec![Command::Retire { owner: owner_name(salt, number) }]).await?;
+    }
+    Ok(())
+}
+
+/// The report that all of a piece of work is gone.
+fn deleted(item: &WorkItem) -> Option<Command> {
+    let (endpoint, generation) = item.checkpoint.split_once('@')?;
+    let generation = Generation(generation.parse().ok()?);
+    let checkpoint = CheckpointId { endpoint: endpoint.parse().ok()?, generation };
+    let object = |text: &str| {
+        let (shard, index) = text.split_once('/')?;
+        Some(ObjectId { shard: ShardIndex(shard.parse().ok()?), index: index.parse().ok()? })
+    };
+    let objects = item.objects.iter().filter_map(|it| object(&it.object));
+    let outcomes = objects.map(|object| (object, DeleteOutcome::Gone)).collect();
+    Some(Command::Deleted { checkpoint, outcomes })
+}
+
+/// One shard of four objects.
+fn prepare(id: u128) -> Result<Prepare, LoadError> {
+    let shape = Shape::new(&[ShardShape { objects: 4, bytes: 64 << 20 }]);
+    Ok(Prepare {
+        attempt: AttemptId::from_u128(id),
+        endpoint: EndpointId::from_u128(id),
+        digest: ManifestDigest::from_bytes([7; 32]),
+        shape: shape.map_err(|error| LoadError::Unexpected(error.to_string()))?,
+        shards: vec![ShardIndex(0)],
+    })
+}

@@ -1,0 +1,95 @@
+//! The audit log: every operator's command and what came of it, a JSON line each.
+//!
+//! It is for people and never read back: what is in force stands in the journal. A line is written
+//! when the answer is durable, by a thread of its own; one that cannot be written is counted and
+//! shown, and stops nobody.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Sender, channel};
+use std::thread;
+
+use jiff::Timestamp;
+use pinfold_core::catalog::Command;
+use pinfold_core::id::OpId;
+use pinfold_host::dto::{ListAnswer, ListedCommand};
+use serde::Serialize;
+
+/// One line.
+#[derive(Debug, Serialize)]
+pub(super) struct Audited {
+    /// When the answer left.
+    at: String,
+    /// Which owner asked, under which operation, and what.
+    #[serde(flatten)]
+    command: ListedCommand,
+    answer: ListAnswer,
+}
+
+/// Where lines go. Its thread ends with the last clone.
+#[derive(Clone, Debug)]
+pub(super) struct AuditLog {
+    lines: Sender<Audited>,
+    /// Lines that could not be written.
+    pub(super) lost: Arc<AtomicU64>,
+}
+
+impl AuditLog {
+    /// A log that goes on at the end of a file, which is made for its owner alone.
+    pub(super) fn open(path: &Path) -> io::Result<Self> {
+        let mut options = OpenOptions::new();
+        options.append(true).create(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let mut file = options.open(path)?;
+        let (lines, read) = channel::<Audited>();
+        let lost = Arc::new(AtomicU64::new(0));
+        let counts = Arc::clone(&lost);
+        thread::Builder::new().name("pinfold-audit".into()).spawn(move || {
+            for line in read {
+                if write(&mut file, &line).is_err() {
+                    counts.fetch_add(1, Ordering::Relaxed);
+                }
+            }
+        })?;
+        Ok(Self { lines, lost })
+    }
+
+    /// Writes down what came of a command.
+    pub(super) fn write(&self, command: ListedCommand, answer: ListAnswer) {
+        let at = Timestamp::now().to_string();
+        if self.lines.send(Audited { at, command, answer }).is_err() {
+            self.lost.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+fn write(file: &mut File, line: &Audited) -> io::Result<()> {
+    let mut text = serde_json::to_vec(line)?;
+    text.push(b'\n');
+    file.write_all(&text)
+}
+
+/// Whether a command is an operator's: one that only an operator may ask, or about a pin of
+/// somebody else.
+pub(super) fn is_audited(op: OpId, command: &Command) -> bool {
+    match command {
+        Command::Configure { .. }
+        | Command::Forget { .. }
+        | Command::Drop { .. }
+        | Command::Fence { .. }
+        | Command::Retire { .. } => true,
+        Command::Settle { pin, .. } | Command::Doubt { pin, .. } | Command::Release { pin } => {
+            pin.op.owner != op.owner
+        }
+        Command::Prepare(_)
+        | Command::Publish { .. }
+        | Command::Pin { .. }
+        | Command::Lost { .. }
+        | Command::Collect { .. }
+        | Command::Deleted { .. } => false,
+    }
+}

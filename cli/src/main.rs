@@ -2,6 +2,7 @@
 
 mod check;
 mod counterexample;
+mod deleting;
 mod inspect;
 mod journal;
 mod number;
@@ -44,6 +45,8 @@ enum Verb {
     Check(check::Arguments),
     #[command(flatten)]
     Operate(operate::Act),
+    Collect(deleting::CollectArguments),
+    Audit(deleting::AuditArguments),
     Inspect(inspect::Arguments),
     Why(why::Arguments),
     Journal(journal::Arguments),
@@ -117,6 +120,8 @@ fn main() -> ExitCode {
         Verb::Sim(arguments) => sim::run(&arguments),
         Verb::Check(arguments) => check::run(&arguments),
         Verb::Operate(act) => operate::run(&act),
+        Verb::Collect(arguments) => deleting::collect(&arguments),
+        Verb::Audit(arguments) => deleting::audit(&arguments),
         Verb::Inspect(arguments) => inspect::run(&arguments),
         Verb::Why(arguments) => why::run(&arguments),
         Verb::Journal(arguments) => journal::run(&arguments),

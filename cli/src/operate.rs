@@ -9,7 +9,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use pinfold_core::catalog::{Command, Role};
 use pinfold_core::engine::{Query, Reply, Request};
 use pinfold_core::id::{
-    CheckpointId, ConversationId, Generation, Incarnation, OwnerId, PinId, ShardIndex, StartId,
+    CheckpointId, ConversationId, Generation, Incarnation, OwnerId, PinId, ShardIndex,
 };
 use pinfold_core::outcome::{Evidence, Outcome};
 use pinfold_host::dto::{ListAnswer, read_pin};
@@ -19,6 +19,7 @@ use pinfold_http::client::Client;
 use pinfold_workload::unit::parse_bytes;
 use serde::Serialize;
 
+use crate::deleting::start;
 use crate::number::generation;
 use crate::server::{Server, failure};
 use crate::table::{json, print};
@@ -311,16 +312,12 @@ fn ask(
     operator: &str,
     command: Command,
 ) -> Result<pinfold_host::owner::Answer, Failure> {
-    let mut random = [0; 16];
-    getrandom::fill(&mut random)
-        .map_err(|error| Failure::Incomplete(format!("no random start: {error}")))?;
-    let start = StartId::from_u128(u128::from_be_bytes(random));
     let failed = |error: OwnerError| match error {
         OwnerError::Refused(rejection) => {
             Failure::Violated(format!("{operator} cannot ask: {rejection}"))
         }
         other => Failure::Incomplete(other.to_string()),
     };
-    let owner = Owner::register(client, operator, Role::Operator, start).map_err(failed)?;
+    let owner = Owner::register(client, operator, Role::Operator, start()?).map_err(failed)?;
     owner.ask(command).map_err(failed)
 }

@@ -143,7 +143,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending, Failure> {
     }
     let collector = match (store.filter(|_| collects), service.own_effects()) {
         (Some(store), Some(effects)) => {
-            Some(collecting::start(service.node(), effects, store, job.clone())?)
+            Some(collecting::begin(service.node(), effects, store, job.clone())?)
         }
         _ => None,
     };

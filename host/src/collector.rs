@@ -6,6 +6,8 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
+use std::sync::mpsc::RecvTimeoutError;
+use std::time::Duration;
 
 use crate::node::{Effects, Gone};
 use crate::owner::{Owner, OwnerError};
@@ -18,6 +20,8 @@ use pinfold_core::policy::Genesis;
 
 /// Objects per round.
 const ROUND: u32 = 256;
+/// How long a round waits for work that was handed out.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// An owner that collects: the only one whose work comes through its effects.
 #[derive(Debug)]
@@ -86,8 +90,13 @@ impl Collector {
         let mut outcomes: BTreeMap<CheckpointId, Vec<_>> = BTreeMap::new();
         let mut missing = objects as usize;
         while missing > 0 {
-            // Effects leave before the reply that they belong to, so this round's are on their way.
-            let effect = self.effects.recv().map_err(|_| Gone)?;
+            // They left before the reply did, so they are here or on their way; unless they were
+            // lost with the process that handed them out. Then they come again with a later round.
+            let effect = match self.effects.recv_timeout(PATIENCE) {
+                Ok(effect) => effect,
+                Err(RecvTimeoutError::Timeout) => break,
+                Err(RecvTimeoutError::Disconnected) => return Err(Gone.into()),
+            };
             let Effect::Delete { checkpoint, objects, .. } = &effect;
             missing = missing.saturating_sub(objects.len());
             let keys = effect.keys(&self.job);

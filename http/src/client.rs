@@ -8,13 +8,16 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::mpsc::channel;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use pinfold_core::engine::{Reply, Request};
 use pinfold_core::id::{Epoch, Namespace};
 use pinfold_host::coordinator::Coordinator;
-use pinfold_host::dto::{Answer, Ask, Call};
-use pinfold_host::node::Gone;
+use pinfold_host::dto::{Answer, Ask, Call, WorkList};
+use pinfold_host::node::{Effects, Gone};
+use pinfold_host::owner::Owner;
 use reqwest::StatusCode;
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE};
 use serde::Deserialize;
@@ -148,6 +151,40 @@ impl Client {
     /// [`ClientError`] says why there is no answer.
     pub fn view(&self, path: &str) -> Result<serde_json::Value, ClientError> {
         self.runtime.block_on(self.client.view(path))
+    }
+}
+
+impl Client {
+    /// The delete work that is handed out to an owner from now on, in order, for its
+    /// [`Collector`](pinfold_host::collector::Collector). It ends when nobody takes it any more, or
+    /// nobody answers.
+    ///
+    /// # Errors
+    /// [`ClientError::Thread`] when nothing can wait for it.
+    pub fn effects(&self, owner: &Owner) -> Result<Effects, ClientError> {
+        let (id, incarnation) = owner.identity();
+        // A wait is one try, too.
+        let most = (self.client.options.try_within / 2).as_secs().min(20);
+        let (tell, effects) = channel();
+        let client = self.clone();
+        let wait = move || {
+            let mut last = 0;
+            loop {
+                let path = format!(
+                    "/v1/work?owner={id}&incarnation={incarnation}&after={last}&wait_seconds={most}"
+                );
+                let Ok(value) = client.view(&path) else { return };
+                let Ok(WorkList { work }) = serde_json::from_value(value) else { return };
+                for item in work {
+                    last = item.number;
+                    if tell.send(item.effect()).is_err() {
+                        return;
+                    }
+                }
+            }
+        };
+        let thread = thread::Builder::new().name("pinfold-work".into()).spawn(wait);
+        thread.map(|_| effects).map_err(ClientError::Thread)
     }
 }
 

@@ -16,13 +16,14 @@ use pinfold_core::catalog::{
 };
 use pinfold_core::engine::{Reply, Request};
 use pinfold_core::id::{
-    AttemptId, CheckpointId, ConversationId, EndpointId, Generation, Incarnation, ManifestDigest,
-    ObjectId, OpId, OwnerId, PinId, ShardIndex, StartId, TurnId,
+    AttemptId, ConversationId, EndpointId, Incarnation, ManifestDigest, OpId, OwnerId, PinId,
+    ShardIndex, StartId, TurnId,
 };
 use pinfold_core::outcome::{DeleteOutcome, Evidence, Outcome, Rejection, TurnKey};
 
+use pinfold_host::dto::{WorkItem, WorkList, WorkObject};
+
 use crate::client::{AsyncClient, ClientError, ClientOptions};
-use crate::service::WorkItem;
 
 /// Conversations that take turns.
 const CONVERSATIONS: u64 = 64;
@@ -260,13 +261,12 @@ impl Worker {
     /// Fetches the delete work behind a piece, and reports it as deleted.
     async fn report_once(&mut self, last: &mut u64, wait_seconds: u8) -> Result<(), LoadError> {
         let path = format!("/v1/work?after={last}&wait_seconds={wait_seconds}");
-        let view = self.client.view(&path).await?;
-        let work: Vec<WorkItem> = serde_json::from_value(view["work"].clone())
+        let WorkList { work } = serde_json::from_value(self.client.view(&path).await?)
             .map_err(|error| LoadError::Unexpected(error.to_string()))?;
         *last = work.iter().map(|it| it.number).max().unwrap_or(*last);
         let mine = format!("{:016x}", self.shared.options.salt);
-        let mine = |it: &&WorkItem| it.checkpoint.starts_with(&mine);
-        let reports: Vec<Command> = work.iter().filter(mine).filter_map(deleted).collect();
+        let mine = |it: &&WorkItem| it.checkpoint.to_string().starts_with(&mine);
+        let reports: Vec<Command> = work.iter().filter(mine).map(deleted).collect();
         for list in reports.chunks(LIST) {
             for answer in self.ask(list.to_vec()).await? {
                 answer?;
@@ -347,17 +347,10 @@ async fn clear(client: AsyncClient, shared: &Arc<Shared>) -> Result<(), LoadErro
 }
 
 /// The report that all of a piece of work is gone.
-fn deleted(item: &WorkItem) -> Option<Command> {
-    let (endpoint, generation) = item.checkpoint.split_once('@')?;
-    let generation = Generation(generation.parse().ok()?);
-    let checkpoint = CheckpointId { endpoint: endpoint.parse().ok()?, generation };
-    let object = |text: &str| {
-        let (shard, index) = text.split_once('/')?;
-        Some(ObjectId { shard: ShardIndex(shard.parse().ok()?), index: index.parse().ok()? })
-    };
-    let objects = item.objects.iter().filter_map(|it| object(&it.object));
-    let outcomes = objects.map(|object| (object, DeleteOutcome::Gone)).collect();
-    Some(Command::Deleted { checkpoint, outcomes })
+fn deleted(item: &WorkItem) -> Command {
+    let gone = |it: &WorkObject| (it.object, DeleteOutcome::Gone);
+    let outcomes = item.objects.iter().map(gone).collect();
+    Command::Deleted { checkpoint: item.checkpoint, outcomes }
 }
 
 /// One shard of four objects.

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use pinfold_core::catalog::Role;
 use pinfold_core::engine::{Query, Reply, Request};
-use pinfold_core::id::{OwnerId, StartId};
+use pinfold_core::id::OwnerId;
 use pinfold_core::policy::Genesis;
 use pinfold_host::collector::Collector;
 use pinfold_host::file_store::{FileStore, FileStoreOptions};
@@ -17,6 +17,7 @@ use pinfold_host::owner::Owner;
 use pinfold_host::store::ObjectStore;
 
 use crate::Failure;
+use crate::deleting::start;
 
 /// Its name among the owners.
 const NAME: &str = "pinfold serve";
@@ -46,18 +47,15 @@ pub(super) struct Collecting {
 }
 
 /// Starts to collect.
-pub(super) fn start(
+pub(super) fn begin(
     node: NodeClient,
     effects: Effects,
     store: Arc<dyn ObjectStore>,
     job: Genesis,
 ) -> Result<Collecting, Failure> {
     let failed = |error: String| Failure::Incomplete(format!("the collector: {error}"));
-    let mut random = [0; 16];
-    getrandom::fill(&mut random).map_err(|error| failed(error.to_string()))?;
-    let start = StartId::from_u128(u128::from_be_bytes(random));
     let asks = node.clone();
-    let owner = Owner::register(node, NAME, Role::Worker, start);
+    let owner = Owner::register(node, NAME, Role::Worker, start()?);
     let owner = owner.map_err(|error| failed(error.to_string()))?;
     let collector = Collector::new(owner, effects, store, job);
     let stop = Arc::new(AtomicBool::new(false));

@@ -8,6 +8,7 @@ mod answer;
 mod ask;
 mod command;
 pub(crate) mod text;
+mod work;
 
 use pinfold_core::id::PinId;
 
@@ -15,6 +16,7 @@ use text::Readable;
 
 pub use answer::{Answer, ListAnswer};
 pub use ask::{Ask, Call, ListedCommand};
+pub use work::{WorkItem, WorkList, WorkObject};
 
 pub(crate) use answer::GenesisForm;
 pub(crate) use command::{CommandForm, DeleteOutcomeForm, QueryForm, RoleForm, optional_policy};

@@ -5,8 +5,6 @@ use pinfold_core::policy::{Gauges, Limits};
 use pinfold_host::view::{PinView, PolicyView, WhyView};
 use serde::Serialize;
 
-use super::WorkItem;
-
 /// The job: what a worker has to know before it registers.
 #[derive(Debug, Serialize)]
 pub(super) struct JobAnswer {
@@ -63,10 +61,4 @@ pub(super) struct TurnAnswer {
 #[derive(Debug, Serialize)]
 pub(super) struct EndpointAnswer {
     pub(super) checkpoints: Vec<WhyView>,
-}
-
-/// Delete work that is handed out and not reported.
-#[derive(Debug, Serialize)]
-pub(super) struct WorkAnswer {
-    pub(super) work: Vec<WorkItem>,
 }

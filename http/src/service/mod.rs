@@ -26,7 +26,6 @@ use tokio::net::TcpListener;
 use tokio::sync::{Notify, Semaphore};
 
 pub use guard::{Open, Token, TokenError};
-pub use work::{WorkItem, WorkObject};
 
 use audit::AuditLog;
 use seen::{Seen, Watcher};

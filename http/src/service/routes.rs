@@ -15,7 +15,7 @@ use axum::routing::{get, post};
 use axum::{Json, Router};
 use pinfold_core::engine::{Engine, Reply};
 use pinfold_core::id::{ConversationId, EndpointId, Generation, Incarnation, OwnerId};
-use pinfold_host::dto::{Answer, Call};
+use pinfold_host::dto::{Answer, Call, WorkList};
 use pinfold_host::node::{Gone, NodeStats, Unsent};
 use pinfold_host::view::{JobView, PinView, PolicyView, WhyView};
 use serde::Deserialize;
@@ -23,9 +23,7 @@ use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
 use super::Shared;
-use super::answers::{
-    EndpointAnswer, JobAnswer, LedgerAnswer, PinAnswer, PinsAnswer, TurnAnswer, WorkAnswer,
-};
+use super::answers::{EndpointAnswer, JobAnswer, LedgerAnswer, PinAnswer, PinsAnswer, TurnAnswer};
 use super::metrics::Figures;
 use super::work::Whose;
 use crate::problem::{Code, Problem};
@@ -296,7 +294,7 @@ struct Asked {
 async fn work(
     State(shared): Kept,
     asked: Result<Query<Asked>, QueryRejection>,
-) -> Answered<WorkAnswer> {
+) -> Answered<WorkList> {
     let Query(asked) = asked.map_err(|error| malformed(&error.body_text()))?;
     let whose = match (&asked.owner, asked.incarnation) {
         (None, None) => None,
@@ -312,7 +310,7 @@ async fn work(
         let work = shared.work.behind(asked.after, whose);
         let left = until.saturating_duration_since(Instant::now());
         if !work.is_empty() || left.is_zero() || shared.is_draining() {
-            return Ok(Json(WorkAnswer { work }));
+            return Ok(Json(WorkList { work }));
         }
         first_of(came, drained, tokio::time::sleep(left)).await;
     }

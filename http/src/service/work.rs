@@ -5,41 +5,13 @@
 //! asks what is outstanding, and nothing depends on it.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use pinfold_core::engine::Effect;
-use pinfold_core::id::{CheckpointId, Incarnation, ObjectId, OpId, OwnerId};
+use pinfold_core::id::{CheckpointId, Incarnation, Key, ObjectId, OpId, OwnerId};
 use pinfold_core::policy::Genesis;
-use serde::{Deserialize, Serialize};
+use pinfold_host::dto::{WorkItem, WorkObject};
 use tokio::sync::Notify;
-
-/// Delete work of one checkpoint.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct WorkItem {
-    /// Its number: later work has a higher one.
-    pub number: u64,
-    /// Who asked for it.
-    pub owner: String,
-    /// In which incarnation.
-    pub incarnation: u64,
-    /// The operation of the `Collect`.
-    pub by: String,
-    /// The checkpoint, as endpoint@generation.
-    pub checkpoint: String,
-    /// What is not reported yet, each object by its name and its whole key.
-    pub objects: Vec<WorkObject>,
-    /// For how long it has been handed out.
-    pub age_seconds: u64,
-}
-
-/// One object to delete.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct WorkObject {
-    /// The object, as shard/index.
-    pub object: String,
-    /// Its whole key.
-    pub key: String,
-}
 
 /// Whose work somebody asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,7 +38,7 @@ pub(super) struct Work {
     pub(super) came: Notify,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct List {
     last: u64,
     held: Vec<Held>,
@@ -74,7 +46,12 @@ struct List {
 
 impl Work {
     pub(super) fn new(job: Genesis) -> Self {
-        Self { job, list: Mutex::default(), came: Notify::new() }
+        // Numbers of an earlier process are lower, so nobody who asks for what is behind one of
+        // them misses anything.
+        let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let last = u64::try_from(since_1970.as_micros()).unwrap_or(0);
+        let list = Mutex::new(List { last, held: Vec::new() });
+        Self { job, list, came: Notify::new() }
     }
 
     fn list(&self) -> MutexGuard<'_, List> {
@@ -125,15 +102,15 @@ impl Work {
         let Held { number, by, checkpoint, objects, since } = held;
         let effect = Effect::Delete { by: *by, checkpoint: *checkpoint, objects: objects.clone() };
         let objects = objects.iter().zip(effect.keys(&self.job));
-        let objects = objects
-            .map(|(object, key)| WorkObject { object: object.to_string(), key: key.to_string() });
+        let object =
+            |(object, key): (&ObjectId, Key)| WorkObject { object: *object, key: key.to_string() };
         WorkItem {
             number: *number,
-            owner: by.owner.to_string(),
-            incarnation: by.incarnation.0,
-            by: by.to_string(),
-            checkpoint: checkpoint.to_string(),
-            objects: objects.collect(),
+            owner: by.owner,
+            incarnation: by.incarnation,
+            by: *by,
+            checkpoint: *checkpoint,
+            objects: objects.map(object).collect(),
             age_seconds: since.elapsed().as_secs(),
         }
     }
@@ -190,11 +167,12 @@ mod tests {
         work.handed_out(effect(2, 8, 3));
         assert_eq!(work.totals()[..2], [2, 5]);
         let mine = work.behind(0, Some(whose(2)));
-        assert_eq!((mine.len(), mine[0].number, mine[0].objects.len()), (1, 2, 3));
+        assert_eq!((mine.len(), mine[0].objects.len()), (1, 3));
         assert!(mine[0].objects[1].key.starts_with("work/"), "{mine:?}");
-        assert_eq!(work.behind(2, None), []);
+        assert_eq!(work.behind(mine[0].number, None), []);
+        assert_eq!(work.behind(mine[0].number - 1, None), mine);
         work.reported(checkpoint(8), &[object(0), object(2)]);
-        assert_eq!(work.behind(0, Some(whose(2)))[0].objects[0].object, "0/1");
+        assert_eq!(work.behind(0, Some(whose(2)))[0].objects[0].object, object(1));
         // The same object goes out again, to somebody else.
         work.handed_out(effect(1, 8, 2));
         assert_eq!(work.behind(0, Some(whose(2))), []);

@@ -154,11 +154,11 @@ fn delete_work_is_handed_to_its_collector() {
         waits.join().unwrap()
     });
     let item = &waited["work"][0];
-    assert_eq!((&item["number"], &item["checkpoint"]), (&1.into(), &checkpoint.to_string().into()));
+    assert_eq!(item["checkpoint"], checkpoint.to_string());
     assert_eq!(item["objects"][1]["object"], "0/1");
     assert!(item["objects"][1]["key"].as_str().unwrap().starts_with("served/"), "{item}");
     assert_eq!(scene.get("/v1/work").json()["work"][0]["owner"], id.to_string());
-    assert_eq!(scene.get(&path("&after=1")).body, r#"{"work":[]}"#);
+    assert_eq!(scene.get(&path(&format!("&after={}", item["number"]))).body, r#"{"work":[]}"#);
     let object =
         |index| pinfold_core::id::ObjectId { shard: pinfold_core::id::ShardIndex(0), index };
     let outcomes = vec![(object(0), DeleteOutcome::Gone)];

@@ -1,9 +1,13 @@
 //! An operator's ways out.
 
 use pinfold_core::catalog::Command;
-use pinfold_core::id::ConversationId;
+use pinfold_core::engine::Effect;
+use pinfold_core::id::{CheckpointId, ConversationId, EndpointId, ObjectId, OwnerId, ShardIndex};
+use pinfold_core::policy::{Genesis, Limits, Policy};
+use pinfold_host::file_store::{FileStore, FileStoreOptions};
+use pinfold_host::store::{ObjectStore, PutOutcome};
 
-use super::{Served, prepare};
+use super::{Served, fail, prepare};
 use crate::scene::Scene;
 
 #[test]
@@ -73,4 +77,57 @@ fn what_is_kept_can_be_changed() {
     let ended = scene.run(nobody);
     assert_eq!(ended.code, Some(3), "{}", ended.err);
     assert!(ended.err.contains("no answer from http://127.0.0.1:1"), "{}", ended.err);
+}
+
+/// An audit names what nobody counts, and sweeps it; a collector deletes what nothing holds.
+#[test]
+fn a_store_is_audited_swept_and_emptied() {
+    let scene = Scene::in_memory();
+    let served = Served::start(&scene, "--data job --listen 127.0.0.1:0 --namespace audited");
+    let store = FileStore::create(&scene.path("objects"), FileStoreOptions::default()).unwrap();
+    let worker = served.owner("w");
+    let (pin, checkpoint) = prepare(&worker, 1);
+    let job = served.said["epoch"].as_str().unwrap();
+    let effect = |checkpoint, objects: u32| {
+        let object = |index| ObjectId { shard: ShardIndex(0), index };
+        Effect::Delete { by: pin.op, checkpoint, objects: (0..objects).map(object).collect() }
+    };
+    // The generation was minted, and never for this endpoint.
+    let never = CheckpointId { endpoint: EndpointId::from_u128(9), ..checkpoint };
+    let genesis = Genesis {
+        namespace: "audited".parse().unwrap(),
+        epoch: job.parse().unwrap(),
+        operator: OwnerId::of_name("operator"),
+        policy: Policy::default(),
+        limits: Limits::default(),
+    };
+    for effect in [effect(checkpoint, 2), effect(never, 1)] {
+        for key in effect.keys(&genesis) {
+            assert_eq!(store.put(&key.to_string(), &[b"bytes"]), PutOutcome::Stored);
+        }
+    }
+    store.put("somebody/elses", &[b"!"]);
+    let audit = format!("audit --server {} --store objects", served.url());
+    let found = scene.run(&format!("{audit} --json"));
+    assert_eq!(found.code, Some(1), "{}", found.err);
+    let found: serde_json::Value = serde_json::from_str(&found.out).unwrap();
+    assert_eq!(
+        (&found["counted"], &found["not_ours"], &found["bytes_astray"]),
+        (&2.into(), &1.into(), &5.into())
+    );
+    assert!(found["strays"][0]["key"].as_str().unwrap().starts_with("audited/"));
+    scene.refuses(&format!("{audit} --sweep"), 2, &["--yes"]);
+    assert_eq!(scene.json(&format!("{audit} --sweep --yes"))["deleted"], 1);
+    assert_eq!(scene.json(&audit)["strays"], serde_json::json!([]));
+
+    let collect = format!("collect --server {} --store objects", served.url());
+    assert_eq!(scene.json(&collect)["objects"], 0, "its worker holds it");
+    fail(&worker, pin);
+    let done = scene.prints(&collect);
+    assert_eq!(done, "1 checkpoints collected, 2 objects deleted, 0 not deleted\n");
+    let mut left = Vec::new();
+    store.list(&mut |key, _| left.push(key.to_string())).unwrap();
+    assert_eq!(left, ["somebody/elses"]);
+    let nowhere = format!("collect --server {} --store nowhere", served.url());
+    scene.refuses(&nowhere, 2, &["--store nowhere"]);
 }

@@ -103,8 +103,9 @@ stage_no_std() {
 }
 
 stage_test() {
-    need cc=build-essential
-    say "note: the tests need nothing beyond the Rust toolchain and its linker (cc)"
+    need cc=build-essential chromium=chromium
+    say "note: beyond the Rust toolchain and its linker (cc), the tests need only chromium, for the" \
+        "operator's page"
     run cargo test --workspace "$@"
 }
 

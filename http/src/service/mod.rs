@@ -9,6 +9,7 @@ mod answers;
 mod audit;
 mod guard;
 mod metrics;
+mod page;
 mod routes;
 mod seen;
 mod work;

@@ -25,6 +25,7 @@ use tokio::sync::oneshot;
 use super::Shared;
 use super::answers::{EndpointAnswer, JobAnswer, LedgerAnswer, PinAnswer, PinsAnswer, TurnAnswer};
 use super::metrics::Figures;
+use super::page::page;
 use super::work::Whose;
 use crate::problem::{Code, Problem};
 
@@ -49,6 +50,7 @@ pub(super) async fn serve(listener: TcpListener, shared: Arc<Shared>) {
         .route_layer(middleware::from_fn_with_state(Arc::clone(&shared), admit));
     let app = Router::new()
         .merge(guarded)
+        .route("/", get(page))
         .route("/healthz", get(|| async { "ok\n" }))
         .route("/readyz", get(ready))
         .fallback(nothing)

@@ -2,5 +2,6 @@
 #![allow(clippy::unwrap_used, reason = "a test's own steps")]
 
 mod client;
+mod page;
 mod scene;
 mod service;

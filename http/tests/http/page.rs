@@ -58,6 +58,8 @@ fn browse(url: &str, milliseconds: u32, more: &[&str]) -> String {
     let profile = tempfile::tempdir().unwrap();
     let ran = Process::new("chromium")
         .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"])
+        .args(["--no-first-run", "--disable-background-networking", "--disable-sync"])
+        .arg("--disable-component-update")
         .arg(format!("--user-data-dir={}", profile.path().display()))
         .arg(format!("--virtual-time-budget={milliseconds}"))
         .args(more)

@@ -31,6 +31,20 @@ pub enum Code {
 }
 
 impl Code {
+    /// All of them.
+    pub const ALL: [Self; 10] = [
+        Self::Malformed,
+        Self::Unauthorized,
+        Self::NotFound,
+        Self::WrongMethod,
+        Self::TooLarge,
+        Self::WrongContentType,
+        Self::Busy,
+        Self::TimedOut,
+        Self::Draining,
+        Self::Gone,
+    ];
+
     /// Its status.
     #[must_use]
     pub const fn status(self) -> u16 {

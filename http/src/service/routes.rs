@@ -51,6 +51,7 @@ pub(super) async fn serve(listener: TcpListener, shared: Arc<Shared>) {
     let app = Router::new()
         .merge(guarded)
         .route("/", get(page))
+        .route("/openapi.json", get(openapi))
         .route("/healthz", get(|| async { "ok\n" }))
         .route("/readyz", get(ready))
         .fallback(nothing)
@@ -118,6 +119,11 @@ async fn admit(State(shared): Kept, request: Request, next: Next) -> Result<Resp
         );
         Problem::new(Code::TimedOut, detail)
     })
+}
+
+/// What a program needs to know of the paths. The version is the program's, as in the workspace.
+async fn openapi() -> impl IntoResponse {
+    ([(CONTENT_TYPE, "application/json")], include_str!("openapi.json"))
 }
 
 async fn nothing(request: Request) -> Problem {

@@ -1,10 +1,12 @@
 //! What the service answers, refuses and lets nobody do.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use pinfold_core::catalog::{Command, Role};
 use pinfold_core::id::{ConversationId, TurnId};
 use pinfold_core::outcome::{DeleteOutcome, Evidence, Outcome, TurnKey};
+use pinfold_http::problem::Code;
 use pinfold_http::service::{Service, ServiceError, ServiceOptions, Token};
 
 use crate::scene::{Scene, end, genesis, prepare};
@@ -187,4 +189,32 @@ fn a_stop_answers_what_is_under_way_and_wakes_who_waits() {
         scene.service.take().unwrap().stop().unwrap();
         assert_eq!(waits.join().unwrap()["work"], serde_json::json!([]));
     });
+}
+
+/// Every path that is served is described, every path that is described is served, and the codes
+/// are those of the problems.
+#[test]
+fn the_description_is_of_what_is_served() {
+    let scene = Scene::new();
+    let described = scene.get("/openapi.json").json();
+    assert_eq!(described["info"]["version"], env!("CARGO_PKG_VERSION"));
+    let paths: BTreeSet<&str> =
+        described["paths"].as_object().unwrap().keys().map(String::as_str).collect();
+    let routes = include_str!("../../src/service/routes.rs");
+    let served: BTreeSet<&str> = routes
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix(".route(\"")?.split('"').next())
+        .collect();
+    assert_eq!(paths, served);
+    let id = "0".repeat(32);
+    for path in paths {
+        let path = path.replace("{generation}", "1").replace("{endpoint}", &id);
+        let asked = path.replace("{conversation}", &id);
+        let answer = scene.get(&asked);
+        let is_served = answer.status == 200 || !answer.body.contains("no path");
+        assert!(is_served && answer.status < 500, "{path}: {answer:?}");
+    }
+    let codes = &described["components"]["schemas"]["Problem"]["properties"]["code"]["enum"];
+    let documented: Vec<Code> = serde_json::from_value(codes.clone()).unwrap();
+    assert_eq!(documented, Code::ALL);
 }

@@ -1,5 +1,4 @@
-//! The client: a coordinator elsewhere, as an [`Owner`](pinfold_host::owner::Owner) and its
-//! transfers ask it.
+//! The client: a coordinator elsewhere, as an [`Owner`] and its transfers ask it.
 //!
 //! It protects the promise that a request is asked under one operation: what was not answered is
 //! sent again as it was, after a pause that grows, until it is answered or its time is over; then

@@ -1,7 +1,7 @@
 //! Who may ask: whoever has the token, or anybody on this machine where there is none.
 
 use std::fmt;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use subtle::ConstantTimeEq;
 
@@ -72,6 +72,19 @@ pub(super) fn check(address: SocketAddr, token: Option<&Token>) -> Result<(), Op
     if token.is_some() || address.ip().is_loopback() { Ok(()) } else { Err(Open(address)) }
 }
 
+/// Whether a `Host` header names this machine. Without a token, a browser that a stranger's page has
+/// led here under that stranger's name is told from one that was sent here by its user.
+pub(super) fn is_here(host: &[u8]) -> bool {
+    let Ok(host) = str::from_utf8(host) else { return false };
+    let name = match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|it| it.is_ascii_digit()) => name,
+        _ => host,
+    };
+    let name = name.trim_start_matches('[').trim_end_matches(']');
+    name.eq_ignore_ascii_case("localhost")
+        || name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -88,6 +101,24 @@ mod tests {
         assert_eq!(Token::new("short"), Err(TokenError::Short(5)));
         assert_eq!(Token::new(&format!("{text} {text}")), Err(TokenError::Character));
         assert_eq!(format!("{token:?}"), "Token");
+    }
+
+    #[test]
+    fn a_stranger_has_another_name() {
+        for here in ["localhost", "LOCALHOST:7311", "127.0.0.1:80", "127.8.8.8", "[::1]:7311"] {
+            assert!(is_here(here.as_bytes()), "{here}");
+        }
+        for other in [
+            "",
+            "evil.example",
+            "evil.example:7311",
+            "localhost.evil.example",
+            "10.0.0.1",
+            "127.0.0.1.evil.example:80",
+            "[::2]:1",
+        ] {
+            assert!(!is_here(other.as_bytes()), "{other}");
+        }
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use axum::body::Bytes;
 use axum::extract::rejection::{BytesRejection, PathRejection, QueryRejection};
 use axum::extract::{DefaultBodyLimit, Path, Query, Request, State};
-use axum::http::header::{AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use axum::http::header::{AUTHORIZATION, CONTENT_TYPE, HOST, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
@@ -22,11 +22,11 @@ use serde::Deserialize;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
-use super::Shared;
 use super::answers::{EndpointAnswer, JobAnswer, LedgerAnswer, PinAnswer, PinsAnswer, TurnAnswer};
 use super::metrics::Figures;
 use super::page::page;
 use super::work::Whose;
+use super::{Shared, guard};
 use crate::problem::{Code, Problem};
 
 /// The longest that somebody may wait for delete work.
@@ -99,6 +99,10 @@ async fn admit(State(shared): Kept, request: Request, next: Next) -> Result<Resp
             let detail = "send `Authorization: Bearer TOKEN` with the coordinator's token";
             return Err(Problem::new(Code::Unauthorized, detail));
         }
+    } else if !request.headers().get(HOST).is_some_and(|host| guard::is_here(host.as_bytes())) {
+        let detail = "without a token it is asked by a name of this machine, like localhost or \
+                      127.0.0.1: start it with --token-file to be asked by another";
+        return Err(Problem::new(Code::Unauthorized, detail));
     }
     if shared.is_draining() {
         let detail = "it answers what is under way and ends: ask again when it is back";

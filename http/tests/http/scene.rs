@@ -90,11 +90,16 @@ impl Scene {
 
     /// Sends a request by hand, its head without the length of the body.
     pub(crate) fn send(&self, head: &str, body: &str) -> Response {
+        self.send_as("localhost", head, body)
+    }
+
+    /// The same to a service that is called so.
+    pub(crate) fn send_as(&self, host: &str, head: &str, body: &str) -> Response {
         let mut stream = TcpStream::connect(self.service.as_ref().unwrap().address()).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
         let length = body.len();
         let text = format!(
-            "{head}\r\nhost: here\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n{body}"
+            "{head}\r\nhost: {host}\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n{body}"
         );
         stream.write_all(text.as_bytes()).unwrap();
         let mut answer = String::new();

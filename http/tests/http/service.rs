@@ -92,6 +92,12 @@ fn nobody_asks_without_the_token() {
         assert_eq!(scene.send(&right, "").status, 200, "{path}");
     }
     assert_eq!(scene.get("/healthz").status, 200, "who looks after it needs no secret");
+    // Without a token, a page of a stranger cannot ask by its own name.
+    let open = Scene::new();
+    let url = open.url();
+    let led = format!("GET {url}/v1/job HTTP/1.1\r\nx: y");
+    assert_eq!(open.send(&led, "").status, 200);
+    open.send_as("evil.example", "GET /v1/job HTTP/1.1", "").is_problem(401, "unauthorized");
     let dir = tempfile::tempdir().unwrap();
     let (node, effects) = pinfold_host::node::Node::create(dir.path(), genesis()).unwrap();
     let listen = "0.0.0.0:0".parse().unwrap();

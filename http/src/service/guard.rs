@@ -72,8 +72,8 @@ pub(super) fn check(address: SocketAddr, token: Option<&Token>) -> Result<(), Op
     if token.is_some() || address.ip().is_loopback() { Ok(()) } else { Err(Open(address)) }
 }
 
-/// Whether a `Host` header names this machine. Without a token, a browser that a stranger's page has
-/// led here under that stranger's name is told from one that was sent here by its user.
+/// Whether a `Host` header names this machine. Without a token, a browser that a stranger's page
+/// has led here under that stranger's name is told from one that was sent here by its user.
 pub(super) fn is_here(host: &[u8]) -> bool {
     let Ok(host) = str::from_utf8(host) else { return false };
     let name = match host.rsplit_once(':') {

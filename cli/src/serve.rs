@@ -3,7 +3,7 @@
 mod collecting;
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use pinfold_core::policy::{Genesis, Limits, Policy, Quarantine};
 use pinfold_host::journal::SegmentLog;
 use pinfold_host::node::{Effects, Node, NodeError};
 use pinfold_http::descriptor::Descriptor;
-use pinfold_http::service::{Service, ServiceError, ServiceOptions};
+use pinfold_http::service::{Service, ServiceError, ServiceOptions, listen};
 use pinfold_workload::unit::{bytes, parse_bytes, parse_within};
 use serde::Serialize;
 
@@ -23,6 +23,8 @@ use crate::signals::signals;
 use crate::table::{json, print};
 use crate::{Ending, Failure};
 
+/// Files that are not connections: those of the journal, the store and the program.
+const FILES: u64 = 128;
 /// How often somebody looks whether to end.
 const LOOKS: Duration = Duration::from_millis(50);
 
@@ -58,6 +60,10 @@ pub(crate) struct Arguments {
     /// A folder of objects, from which this process deletes what nothing holds any more
     #[arg(long, value_name = "DIR")]
     store: Option<PathBuf>,
+    /// Make the store where there is none; a new job does so by itself, and any other start takes a
+    /// store that is not there for one whose disk is not mounted
+    #[arg(long, requires = "store")]
+    create_store: bool,
     /// Whether this process deletes by itself
     #[arg(long, value_name = "HOW", default_value = "auto", requires = "store")]
     collect: Collect,
@@ -120,23 +126,27 @@ struct Listening<'a> {
 pub(crate) fn run(arguments: &Arguments) -> Result<Ending, Failure> {
     let token = arguments.token_file.as_deref().map(token).transpose()?;
     let stop = signals()?;
-    let store = arguments.store.as_deref().map(collecting::store).transpose()?;
-    let (node, effects, recovered) = open(arguments)?;
-    let job = node.job().clone();
-    let collects = store.is_some() && arguments.collect == Collect::Auto;
+    let collects = arguments.store.is_some() && arguments.collect == Collect::Auto;
     let options = ServiceOptions {
         listen: arguments.listen,
         token,
         collector: collects.then(collecting::owner),
         audit: Some(arguments.data.join("audit.jsonl")),
+        connections: connections(),
         ..ServiceOptions::default()
     };
-    let service = Service::start(node, effects, options).map_err(failure)?;
+    // Nothing is made for a start that is refused.
+    let listener = listen(&options).map_err(failure)?;
+    let makes = arguments.create_store || !SegmentLog::exists(&arguments.data)?;
+    let store = arguments.store.as_deref().map(|dir| collecting::store(dir, makes)).transpose()?;
+    let (node, effects, recovered) = open(arguments)?;
+    let job = node.job().clone();
+    let service = Service::start_on(listener, node, effects, options).map_err(failure)?;
     let descriptor = Descriptor {
         url: format!("http://{}", service.address()),
         namespace: job.namespace.to_string(),
         epoch: job.epoch.to_string(),
-        token_file: arguments.token_file.clone(),
+        token_file: arguments.token_file.as_deref().map(absolute),
     };
     if let Some(path) = &arguments.descriptor {
         descriptor.write(path).map_err(|error| Failure::Input(error.to_string()))?;
@@ -165,6 +175,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending, Failure> {
     if let Some(path) = &arguments.descriptor {
         descriptor.remove(path);
     }
+    service.drain();
     drop(collector);
     service.stop().map_err(node_failure)?;
     Ok(Ending::Held)
@@ -187,6 +198,20 @@ fn greet(
     writeln!(out, "  turns           {} per conversation", job.policy.turns)?;
     writeln!(out, "  a conversation  {}", budget(job.policy.conversation_bytes))?;
     writeln!(out, "  the job         {}", budget(job.policy.job_bytes))
+}
+
+/// How many connections there may be: as many as the default allows, and so many that files are
+/// left for the journal.
+fn connections() -> usize {
+    let most = ServiceOptions::default().connections;
+    // Where the limit cannot be raised it is as it is.
+    let files = rlimit::increase_nofile_limit(u64::MAX).unwrap_or(256);
+    usize::try_from(files.saturating_sub(FILES)).map_or(most, |left| left.clamp(1, most))
+}
+
+/// A path that is the same from every folder.
+fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf())
 }
 
 /// The node of the folder's job, or of a new one.

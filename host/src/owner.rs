@@ -336,7 +336,7 @@ impl Owner {
 
     fn send_list(&self, list: &[(OpId, Command)]) -> Result<Vec<Option<Answer>>, Unanswered> {
         let said = match self.call(&Request::List(list.to_vec()))? {
-            Reply::List(answers) => answers,
+            Reply::List(answers) if answers.len() == list.len() => answers,
             // Refused as a whole: nothing was looked at.
             Reply::Command(Err(rejection)) => {
                 let rest = std::iter::repeat_n(None, list.len().saturating_sub(1));

@@ -13,12 +13,14 @@ use std::time::{Duration, Instant};
 
 use pinfold_core::engine::{Reply, Request};
 use pinfold_core::id::{Epoch, Namespace};
+use pinfold_core::outcome::Rejection;
 use pinfold_host::coordinator::Coordinator;
 use pinfold_host::dto::{Answer, Ask, Call, WorkList};
 use pinfold_host::node::{Effects, Gone};
 use pinfold_host::owner::Owner;
 use reqwest::StatusCode;
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE};
+use reqwest::redirect::Policy;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use tokio::runtime::Runtime;
@@ -202,6 +204,7 @@ impl AsyncClient {
             .timeout(options.try_within)
             .tcp_nodelay(true)
             .no_proxy()
+            .redirect(Policy::none())
             .build()
             .map_err(|error| bad(error.to_string()))?;
         let mut client = Self {
@@ -271,14 +274,14 @@ impl AsyncClient {
         send: impl Fn() -> reqwest::RequestBuilder,
     ) -> Result<T, ClientError> {
         let [mut pause, longest] = PAUSES;
-        let until = Instant::now() + self.options.give_up_after;
+        let until = Instant::now().checked_add(self.options.give_up_after);
         loop {
             let what = match tried(send()).await {
                 Ok(answer) => return Ok(answer),
                 Err(Tried::Never(problem)) => return Err(problem.into()),
                 Err(Tried::Again(what)) => what,
             };
-            if Instant::now() + pause > until {
+            if until.is_some_and(|until| Instant::now() + pause > until) {
                 return Err(self.unanswered(what));
             }
             tokio::time::sleep(pause).await;
@@ -334,7 +337,13 @@ fn in_full(error: &dyn std::error::Error) -> String {
 
 impl Coordinator for Client {
     fn call(&self, request: Request) -> Result<Reply, Gone> {
-        self.ask(&request).map_err(|_| Gone)
+        match self.ask(&request) {
+            // Another life of the job knows nothing of what this one has decided.
+            Ok(Reply::WrongEpoch | Reply::Command(Err(Rejection::WrongEpoch))) | Err(_) => {
+                Err(Gone)
+            }
+            Ok(reply) => Ok(reply),
+        }
     }
 }
 

@@ -3,11 +3,12 @@
 //! Protects a job from a stranger's address: the file is its owner's alone, it appears whole or not
 //! at all, and one that names another job's life is never replaced.
 
-use std::fs::{self, OpenOptions};
+use std::fs;
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use tempfile::NamedTempFile;
 
 /// Where a coordinator is, and whose.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -84,20 +85,25 @@ impl Descriptor {
             Err(other) => return Err(other),
             Ok(_) => return self.replace(path),
         }
-        let mut file = private(path).map_err(at(path))?;
-        file.write_all(self.text().as_bytes()).map_err(at(path))
+        let new = self.written_beside(path)?;
+        new.persist_noclobber(path).map_err(|error| at(path)(error.error))?;
+        Ok(())
     }
 
     /// Puts it in place of the one that is there.
     fn replace(&self, path: &Path) -> Result<(), DescriptorError> {
-        let mut new = path.as_os_str().to_owned();
-        new.push(".new");
-        let new = PathBuf::from(new);
-        // What an earlier start left half-way is nobody's.
-        let _ = fs::remove_file(&new);
-        let mut file = private(&new).map_err(at(&new))?;
-        file.write_all(self.text().as_bytes()).map_err(at(&new))?;
-        fs::rename(&new, path).map_err(at(path))
+        self.written_beside(path)?.persist(path).map_err(|error| at(path)(error.error))?;
+        Ok(())
+    }
+
+    /// A whole new file in the same folder, which nobody else may read and which goes again if it
+    /// is not given its name.
+    fn written_beside(&self, path: &Path) -> Result<NamedTempFile, DescriptorError> {
+        let folder = path.parent().filter(|it| !it.as_os_str().is_empty());
+        let folder = folder.unwrap_or(Path::new("."));
+        let mut file = NamedTempFile::new_in(folder).map_err(at(path))?;
+        file.write_all(self.text().as_bytes()).map_err(at(path))?;
+        Ok(file)
     }
 
     /// Removes a file that still says what this one says.
@@ -115,15 +121,6 @@ impl Descriptor {
 
 fn at(path: &Path) -> impl Fn(io::Error) -> DescriptorError {
     move |error| DescriptorError::Io { path: path.to_path_buf(), error }
-}
-
-/// A new file that nobody else may read.
-fn private(path: &Path) -> io::Result<fs::File> {
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path)
 }
 
 #[cfg(test)]

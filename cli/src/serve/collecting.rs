@@ -11,9 +11,9 @@ use pinfold_core::engine::{Query, Reply, Request};
 use pinfold_core::id::OwnerId;
 use pinfold_core::policy::Genesis;
 use pinfold_host::collector::Collector;
-use pinfold_host::file_store::{FileStore, FileStoreOptions};
+use pinfold_host::file_store::{FileStore, FileStoreError, FileStoreOptions};
 use pinfold_host::node::{Effects, NodeClient};
-use pinfold_host::owner::Owner;
+use pinfold_host::owner::{Owner, OwnerError};
 use pinfold_host::store::ObjectStore;
 
 use crate::Failure;
@@ -27,11 +27,15 @@ const PAUSES: [Duration; 2] = [Duration::from_millis(200), Duration::from_secs(1
 /// How often it looks whether to end.
 const LOOKS: Duration = Duration::from_millis(50);
 
-/// The store of a folder, which is made where there is none.
-pub(super) fn store(dir: &Path) -> Result<Arc<dyn ObjectStore>, Failure> {
+/// The store of a folder. It is only made where somebody says so: a store that is not there,
+/// because its disk is not mounted, is none from which everything is gone.
+pub(super) fn store(dir: &Path, makes: bool) -> Result<Arc<dyn ObjectStore>, Failure> {
     let options = FileStoreOptions::default();
-    let store = FileStore::open(dir, options).or_else(|_| FileStore::create(dir, options));
-    let wrong = |error| Failure::Incomplete(format!("--store {}: {error}", dir.display()));
+    let store = match FileStore::open(dir, options) {
+        Err(FileStoreError::Missing { .. }) if makes => FileStore::create(dir, options),
+        opened => opened,
+    };
+    let wrong = |error| Failure::Input(format!("--store {}: {error}", dir.display()));
     Ok(Arc::new(store.map_err(wrong)?))
 }
 
@@ -53,39 +57,79 @@ pub(super) fn begin(
     store: Arc<dyn ObjectStore>,
     job: Genesis,
 ) -> Result<Collecting, Failure> {
-    let failed = |error: String| Failure::Incomplete(format!("the collector: {error}"));
-    let asks = node.clone();
-    let owner = Owner::register(node, NAME, Role::Worker, start()?);
-    let owner = owner.map_err(|error| failed(error.to_string()))?;
-    let collector = Collector::new(owner, effects, store, job);
     let stop = Arc::new(AtomicBool::new(false));
     let stops = Arc::clone(&stop);
+    let mut deletes = Deletes { node, store, job, effects: Some(effects) };
     let thread = thread::Builder::new()
         .name("pinfold-collect".into())
-        .spawn(move || collect(&asks, collector, &stops))
-        .map_err(|error| failed(error.to_string()))?;
+        .spawn(move || deletes.run(&stops))
+        .map_err(|error| Failure::Incomplete(format!("the collector: {error}")))?;
     Ok(Collecting { stop, thread: Some(thread) })
 }
 
-/// Collects until it is told to stop, or the node is gone: whoever serves it says so.
-fn collect(node: &NodeClient, mut collector: Collector, stop: &AtomicBool) {
-    let [first, longest] = PAUSES;
-    let mut pause = first;
-    while !stop.load(Ordering::Relaxed) {
-        // A question leaves no record, and a `Collect` does.
-        let Ok(Reply::Gauges(gauges)) = node.call(Request::Query(Query::Gauges)) else { return };
-        if gauges.collectable > 0 {
-            let Ok(round) = collector.round() else { return };
-            if round.left == 0 && round.objects > 0 {
-                pause = first;
-                continue;
+/// What a collector needs, also the next one.
+struct Deletes {
+    node: NodeClient,
+    store: Arc<dyn ObjectStore>,
+    job: Genesis,
+    effects: Option<Effects>,
+}
+
+impl Deletes {
+    /// Collects until it is told to stop, or the node is gone: whoever serves it says so. A
+    /// collector that is barred, or that somebody registered over, is followed by another.
+    fn run(&mut self, stop: &AtomicBool) {
+        while !stop.load(Ordering::Relaxed) && !self.node.is_gone() {
+            match self.registered() {
+                Ok(mut collector) => {
+                    let why = self.collect(&mut collector, stop);
+                    self.effects = Some(collector.into_effects());
+                    if let Err(why) = why {
+                        eprintln!("pinfold: the collector begins again: {why}");
+                    }
+                }
+                Err(why) => eprintln!("pinfold: nothing is collected: {why}"),
             }
-            pause = (pause * 2).min(longest);
+            rest(PAUSES[1], stop);
         }
-        let until = Instant::now() + pause;
-        while Instant::now() < until && !stop.load(Ordering::Relaxed) {
-            thread::sleep(LOOKS);
+    }
+
+    fn registered(&mut self) -> Result<Collector, String> {
+        let start = start().map_err(|_| "no random start")?;
+        let owner = Owner::register(self.node.clone(), NAME, Role::Worker, start);
+        let owner = owner.map_err(|error| error.to_string())?;
+        let effects = self.effects.take().ok_or("its work goes elsewhere")?;
+        let (store, job) = (Arc::clone(&self.store), self.job.clone());
+        Ok(Collector::new(owner, effects, store, job))
+    }
+
+    fn collect(&self, collector: &mut Collector, stop: &AtomicBool) -> Result<(), OwnerError> {
+        let [first, longest] = PAUSES;
+        let mut pause = first;
+        while !stop.load(Ordering::Relaxed) {
+            // A question leaves no record, and a `Collect` does.
+            let Reply::Gauges(gauges) = self.node.call(Request::Query(Query::Gauges))? else {
+                return Err(OwnerError::Unexpected);
+            };
+            if gauges.collectable > 0 {
+                let round = collector.round()?;
+                if round.left == 0 && round.objects > 0 {
+                    pause = first;
+                    continue;
+                }
+                pause = (pause * 2).min(longest);
+            }
+            rest(pause, stop);
         }
+        Ok(())
+    }
+}
+
+/// Waits for so long, or until it is told to stop.
+fn rest(pause: Duration, stop: &AtomicBool) {
+    let until = Instant::now() + pause;
+    while Instant::now() < until && !stop.load(Ordering::Relaxed) {
+        thread::sleep(LOOKS);
     }
 }
 

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::thread;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use pinfold_core::catalog::Command;
@@ -29,10 +30,21 @@ pub(super) struct Audited {
     answer: ListAnswer,
 }
 
+/// What the thread that writes is told.
+#[derive(Debug)]
+enum Told {
+    Line(Box<Audited>),
+    /// Whoever ends waits until all lines before this are written.
+    End(Sender<()>),
+}
+
+/// How long an end waits for lines that are not written yet.
+const PATIENCE: Duration = Duration::from_secs(5);
+
 /// Where lines go. Its thread ends with the last clone.
 #[derive(Clone, Debug)]
 pub(super) struct AuditLog {
-    lines: Sender<Audited>,
+    lines: Sender<Told>,
     /// Lines that could not be written.
     pub(super) lost: Arc<AtomicU64>,
 }
@@ -45,13 +57,17 @@ impl AuditLog {
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         let mut file = options.open(path)?;
-        let (lines, read) = channel::<Audited>();
+        let (lines, read) = channel::<Told>();
         let lost = Arc::new(AtomicU64::new(0));
         let counts = Arc::clone(&lost);
         thread::Builder::new().name("pinfold-audit".into()).spawn(move || {
-            for line in read {
-                if write(&mut file, &line).is_err() {
-                    counts.fetch_add(1, Ordering::Relaxed);
+            for told in read {
+                match told {
+                    Told::Line(line) if write(&mut file, &line).is_err() => {
+                        counts.fetch_add(1, Ordering::Relaxed);
+                    }
+                    Told::Line(_) => {}
+                    Told::End(done) => drop(done.send(())),
                 }
             }
         })?;
@@ -61,8 +77,18 @@ impl AuditLog {
     /// Writes down what came of a command.
     pub(super) fn write(&self, command: ListedCommand, answer: ListAnswer) {
         let at = Timestamp::now().to_string();
-        if self.lines.send(Audited { at, command, answer }).is_err() {
+        let line = Box::new(Audited { at, command, answer });
+        if self.lines.send(Told::Line(line)).is_err() {
             self.lost.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Waits until what was told before is written, or it takes too long.
+    pub(super) fn end(&self) {
+        let (done, written) = channel();
+        if self.lines.send(Told::End(done)).is_ok() {
+            // Whoever reads the log sees by the journal what it lacks.
+            let _ = written.recv_timeout(PATIENCE);
         }
     }
 }
@@ -74,13 +100,14 @@ fn write(file: &mut File, line: &Audited) -> io::Result<()> {
 }
 
 /// Whether a command is an operator's: one that only an operator may ask, or about a pin of
-/// somebody else.
+/// somebody else. A loss may be an operator's, and is final.
 pub(super) fn is_audited(op: OpId, command: &Command) -> bool {
     match command {
         Command::Configure { .. }
         | Command::Forget { .. }
         | Command::Drop { .. }
         | Command::Fence { .. }
+        | Command::Lost { .. }
         | Command::Retire { .. } => true,
         Command::Settle { pin, .. } | Command::Doubt { pin, .. } | Command::Release { pin } => {
             pin.op.owner != op.owner
@@ -88,7 +115,6 @@ pub(super) fn is_audited(op: OpId, command: &Command) -> bool {
         Command::Prepare(_)
         | Command::Publish { .. }
         | Command::Pin { .. }
-        | Command::Lost { .. }
         | Command::Collect { .. }
         | Command::Deleted { .. } => false,
     }

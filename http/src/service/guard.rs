@@ -8,6 +8,9 @@ use subtle::ConstantTimeEq;
 /// The fewest bytes of a token: 128 bits in hexadecimal.
 const FEWEST: usize = 32;
 
+/// What a header has in front of a token.
+const BEARER: &[u8] = b"Bearer ";
+
 /// A secret that every request brings along. It is never shown.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Token(String);
@@ -48,7 +51,8 @@ impl Token {
 
     /// Whether an `Authorization` header has this token, in the same time whatever it has.
     pub(super) fn is_in(&self, header: &[u8]) -> bool {
-        let sent = header.strip_prefix(b"Bearer ").unwrap_or_default();
+        let (scheme, sent) = header.split_at_checked(BEARER.len()).unwrap_or_default();
+        let sent = if scheme.eq_ignore_ascii_case(BEARER) { sent } else { &[] };
         sent.ct_eq(self.0.as_bytes()).into()
     }
 }
@@ -94,7 +98,8 @@ mod tests {
         let text = "0123456789abcdef0123456789abcdef";
         let token = Token::new(&format!(" {text}\n")).unwrap();
         assert!(token.is_in(format!("Bearer {text}").as_bytes()));
-        for wrong in ["", text, "Bearer ", "Bearer 0", "bearer 0123456789abcdef0123456789abcdef"] {
+        assert!(token.is_in(format!("bearer {text}").as_bytes()));
+        for wrong in ["", text, "Bearer ", "Bearer 0", "Basic 0123456789abcdef0123456789abcdef"] {
             assert!(!token.is_in(wrong.as_bytes()), "{wrong}");
         }
         assert!(!token.is_in(format!("Bearer {text}0").as_bytes()));

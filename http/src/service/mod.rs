@@ -7,6 +7,7 @@
 
 mod answers;
 mod audit;
+mod connections;
 mod guard;
 mod metrics;
 mod page;
@@ -32,6 +33,9 @@ use audit::AuditLog;
 use seen::{Seen, Watcher};
 use work::Work;
 
+/// How long an end waits for those who look at the engine.
+const LAST_LOOKS: Duration = Duration::from_secs(1);
+
 /// How a service is run.
 #[derive(Clone, Debug)]
 pub struct ServiceOptions {
@@ -43,6 +47,8 @@ pub struct ServiceOptions {
     pub body_bytes: usize,
     /// How long a request may take; the wait for delete work comes on top.
     pub answer_within: Duration,
+    /// How many connections there are at most; the next one waits until another ends.
+    pub connections: usize,
     /// How many requests are under way at most; the next one is told to come again.
     pub requests: usize,
     /// How long a stop waits for requests that are under way.
@@ -61,6 +67,7 @@ impl Default for ServiceOptions {
             token: None,
             body_bytes: 8 << 20,
             answer_within: Duration::from_secs(30),
+            connections: 4096,
             requests: 4096,
             drain_within: Duration::from_secs(10),
             audit: None,
@@ -109,6 +116,7 @@ pub struct Service {
     shared: Arc<Shared>,
     node: Option<Node>,
     server: Option<JoinHandle<()>>,
+    hands_out: Option<JoinHandle<()>>,
     own_effects: Mutex<Option<Effects>>,
 }
 
@@ -142,7 +150,20 @@ impl Service {
         effects: Effects,
         options: ServiceOptions,
     ) -> Result<Self, ServiceError> {
-        guard::check(options.listen, options.token.as_ref())?;
+        let listener = listen(&options)?;
+        Self::start_on(listener, node, effects, options)
+    }
+
+    /// The same on an address that is [listened](listen) on already.
+    ///
+    /// # Errors
+    /// [`ServiceError`] when something else cannot be opened.
+    pub fn start_on(
+        listener: std::net::TcpListener,
+        node: Node,
+        effects: Effects,
+        options: ServiceOptions,
+    ) -> Result<Self, ServiceError> {
         let work = Arc::new(Work::new(node.job().clone()));
         let audit = options.audit.as_deref().map(|path| {
             let failed = |error| ServiceError::Audit { path: path.to_path_buf(), error };
@@ -150,14 +171,17 @@ impl Service {
         });
         let seen = Arc::new(Seen::new(Arc::clone(&work), audit.transpose()?));
         node.watch(Box::new(Watcher(Arc::clone(&seen))))?;
-        let own_effects = hand_out(effects, Arc::clone(&work), options.collector)?;
+        let (hands_out, own_effects) = hand_out(effects, Arc::clone(&work), options.collector)?;
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .enable_all()
             .thread_name("pinfold-serve")
             .build()
             .map_err(ServiceError::Threads)?;
         let listened = |error| ServiceError::Listen { address: options.listen, error };
-        let listener = runtime.block_on(TcpListener::bind(options.listen)).map_err(listened)?;
+        let listener = {
+            let _inside = runtime.enter();
+            TcpListener::from_std(listener).map_err(listened)?
+        };
         let address = listener.local_addr().map_err(listened)?;
         let room = Semaphore::new(options.requests.min(Semaphore::MAX_PERMITS));
         let (draining, drained) = Default::default();
@@ -168,13 +192,15 @@ impl Service {
         let server = thread::Builder::new()
             .name("pinfold-server".into())
             .spawn(move || {
-                runtime.block_on(routes::serve(listener, served));
-                // Whoever still looks at the engine is waited for no longer.
-                runtime.shutdown_background();
+                let app = routes::router(&served);
+                runtime.block_on(connections::serve(listener, app, served));
+                // Whoever still looks at the engine then is waited for no longer.
+                runtime.shutdown_timeout(LAST_LOOKS);
             })
             .map_err(ServiceError::Threads)?;
         let own_effects = Mutex::new(own_effects);
-        Ok(Self { address, shared, node: Some(node), server: Some(server), own_effects })
+        let (node, server, hands_out) = (Some(node), Some(server), Some(hands_out));
+        Ok(Self { address, shared, node, server, hands_out, own_effects })
     }
 
     /// Where it listens.
@@ -201,13 +227,26 @@ impl Service {
     /// [`NodeError`] says how the node ended, where it did not end well.
     pub fn stop(mut self) -> Result<(), NodeError> {
         self.close();
-        self.node.take().map_or(Ok(()), Node::stop)
+        let ended = self.node.take().map_or(Ok(()), Node::stop);
+        self.shared.seen.end();
+        if let Some(hands_out) = self.hands_out.take() {
+            // It ends with the node's effects.
+            let _ = hands_out.join();
+        }
+        ended
+    }
+
+    /// Takes nothing new from now on; what is under way is answered, and [`stop`](Self::stop) ends
+    /// it.
+    pub fn drain(&self) {
+        if !self.shared.draining.swap(true, Ordering::Relaxed) {
+            self.shared.drained.notify_waiters();
+            self.shared.drained.notify_one();
+        }
     }
 
     fn close(&mut self) {
-        self.shared.draining.store(true, Ordering::Relaxed);
-        self.shared.drained.notify_waiters();
-        self.shared.drained.notify_one();
+        self.drain();
         if let Some(server) = self.server.take() {
             // It ends by returning; there is nothing to learn from how.
             let _ = server.join();
@@ -221,15 +260,28 @@ impl Drop for Service {
     }
 }
 
+/// Listens where a service is to be, before anything else is done for it.
+///
+/// # Errors
+/// [`ServiceError`] when the address cannot be listened on, or could be reached by others and there
+/// is no token.
+pub fn listen(options: &ServiceOptions) -> Result<std::net::TcpListener, ServiceError> {
+    let address = options.listen;
+    guard::check(address, options.token.as_ref())?;
+    let bound = std::net::TcpListener::bind(address);
+    let bound = bound.and_then(|it| it.set_nonblocking(true).map(|()| it));
+    bound.map_err(|error| ServiceError::Listen { address, error })
+}
+
 /// Gives each piece of delete work to who asked for it.
 fn hand_out(
     effects: Effects,
     work: Arc<Work>,
     collector: Option<OwnerId>,
-) -> Result<Option<Effects>, ServiceError> {
+) -> Result<(JoinHandle<()>, Option<Effects>), ServiceError> {
     let (own, own_effects) = std::sync::mpsc::channel();
     let is_own = move |owner| collector == Some(owner);
-    thread::Builder::new()
+    let hands_out = thread::Builder::new()
         .name("pinfold-work".into())
         .spawn(move || {
             for effect in effects {
@@ -243,5 +295,5 @@ fn hand_out(
             }
         })
         .map_err(ServiceError::Threads)?;
-    Ok(collector.map(|_| own_effects))
+    Ok((hands_out, collector.map(|_| own_effects)))
 }

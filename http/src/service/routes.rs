@@ -19,7 +19,6 @@ use pinfold_host::dto::{Answer, Call, WorkList};
 use pinfold_host::node::{Gone, NodeStats, Unsent};
 use pinfold_host::view::{JobView, PinView, PolicyView, WhyView};
 use serde::Deserialize;
-use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
 use super::answers::{EndpointAnswer, JobAnswer, LedgerAnswer, PinAnswer, PinsAnswer, TurnAnswer};
@@ -35,8 +34,8 @@ const LONGEST_WAIT: Duration = Duration::from_secs(60);
 type Answered<T> = Result<Json<T>, Problem>;
 type Kept = State<Arc<Shared>>;
 
-/// Serves until the service is drained.
-pub(super) async fn serve(listener: TcpListener, shared: Arc<Shared>) {
+/// Every path.
+pub(super) fn router(shared: &Arc<Shared>) -> Router {
     let guarded = Router::new()
         .route("/v1/call", post(call))
         .route("/v1/job", get(job))
@@ -47,8 +46,8 @@ pub(super) async fn serve(listener: TcpListener, shared: Arc<Shared>) {
         .route("/v1/pins", get(pins))
         .route("/v1/work", get(work))
         .route("/metrics", get(metrics))
-        .route_layer(middleware::from_fn_with_state(Arc::clone(&shared), admit));
-    let app = Router::new()
+        .route_layer(middleware::from_fn_with_state(Arc::clone(shared), admit));
+    Router::new()
         .merge(guarded)
         .route("/", get(page))
         .route("/openapi.json", get(openapi))
@@ -57,21 +56,7 @@ pub(super) async fn serve(listener: TcpListener, shared: Arc<Shared>) {
         .fallback(nothing)
         .method_not_allowed_fallback(wrong_method)
         .layer(DefaultBodyLimit::max(shared.options.body_bytes))
-        .with_state(Arc::clone(&shared));
-    let drained = Arc::clone(&shared);
-    let stops = async move { drained.drained.notified().await };
-    let serving = axum::serve(listener, app).with_graceful_shutdown(stops);
-    let longest = async {
-        while !shared.is_draining() {
-            tokio::time::sleep(Duration::from_millis(100)).await;
-        }
-        tokio::time::sleep(shared.options.drain_within).await;
-    };
-    tokio::select! {
-        // It gives no error but for its listener, which is its own.
-        _ = serving => {}
-        () = longest => {}
-    }
+        .with_state(Arc::clone(shared))
 }
 
 impl IntoResponse for Problem {
@@ -144,7 +129,9 @@ async fn ready(State(shared): Kept) -> Result<&'static str, Problem> {
     if shared.is_draining() {
         return Err(Problem::new(Code::Draining, "it ends as soon as all is answered"));
     }
-    look(&shared, |_, _| ()).await?;
+    if shared.node.is_gone() {
+        return Err(gone(Gone));
+    }
     Ok("ready\n")
 }
 
@@ -154,7 +141,10 @@ async fn call(
     headers: HeaderMap,
     body: Result<Bytes, BytesRejection>,
 ) -> Answered<Answer> {
-    let is_json = |it: &HeaderValue| it.to_str().is_ok_and(|it| it.starts_with("application/json"));
+    let is_json = |it: &HeaderValue| {
+        let kind = it.to_str().unwrap_or_default().split(';').next().unwrap_or_default();
+        kind.trim().eq_ignore_ascii_case("application/json")
+    };
     if !headers.get(CONTENT_TYPE).is_some_and(is_json) {
         let detail = "send `Content-Type: application/json`";
         return Err(Problem::new(Code::WrongContentType, detail));
@@ -240,7 +230,11 @@ async fn checkpoint(
     Ok(Json(found))
 }
 
-async fn endpoint(State(shared): Kept, Path(text): Path<String>) -> Answered<EndpointAnswer> {
+async fn endpoint(
+    State(shared): Kept,
+    path: Result<Path<String>, PathRejection>,
+) -> Answered<EndpointAnswer> {
+    let Path(text) = path.map_err(|error| malformed(&error.body_text()))?;
     let endpoint: EndpointId = parsed(&text, "an endpoint")?;
     let why = look(&shared, move |engine, _| {
         let catalog = engine.catalog();
@@ -251,7 +245,11 @@ async fn endpoint(State(shared): Kept, Path(text): Path<String>) -> Answered<End
     Ok(Json(EndpointAnswer { checkpoints: why.await? }))
 }
 
-async fn conversation(State(shared): Kept, Path(text): Path<String>) -> Answered<LedgerAnswer> {
+async fn conversation(
+    State(shared): Kept,
+    path: Result<Path<String>, PathRejection>,
+) -> Answered<LedgerAnswer> {
+    let Path(text) = path.map_err(|error| malformed(&error.body_text()))?;
     let conversation: ConversationId = parsed(&text, "a conversation")?;
     let ledger = look(&shared, move |engine, _| {
         let catalog = engine.catalog();
@@ -276,10 +274,10 @@ async fn conversation(State(shared): Kept, Path(text): Path<String>) -> Answered
 }
 
 async fn pins(State(shared): Kept) -> Answered<PinsAnswer> {
+    let asked = Instant::now();
     let views = look(&shared, |engine, _| JobView::pins_of(engine.catalog())).await?;
     let mut seen = shared.seen.state();
-    let ids: std::collections::BTreeSet<_> = views.iter().map(|view| view.pin).collect();
-    seen.pins.retain(|pin, _| ids.contains(pin));
+    seen.prune(asked, views.iter().map(|view| view.pin));
     let answer = |pin: PinView| {
         let since = seen.pins.get(&pin.pin).map(|it| it.instant);
         let age = since.unwrap_or_else(|| shared.seen.began).elapsed();
@@ -342,12 +340,15 @@ async fn first_of(
 }
 
 async fn metrics(State(shared): Kept) -> Result<Response, Problem> {
+    let asked = Instant::now();
     let read = look(&shared, |engine, stats| {
         let catalog = engine.catalog();
-        (catalog.gauges(), catalog.job().limits, stats, JobView::blockers_of(catalog))
+        let (blockers, pins) = (JobView::blockers_of(catalog), catalog.pins());
+        (catalog.gauges(), catalog.job().limits, stats, blockers, pins)
     });
-    let (gauges, limits, stats, blockers) = read.await?;
-    let seen = shared.seen.state();
+    let (gauges, limits, stats, blockers, pins) = read.await?;
+    let mut seen = shared.seen.state();
+    seen.prune(asked, pins.iter().map(|pin| pin.id));
     let oldest = seen.pins.values().map(|it| it.instant.elapsed().as_secs()).max().unwrap_or(0);
     let figures = Figures {
         gauges,

@@ -4,7 +4,7 @@
 //! It looks on at the node, so it hears of everything in order, whoever asked and however the
 //! answer was lost. It is volatile: of a pin that is older than the service only that is known.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -135,6 +135,13 @@ impl Seen {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Everything was seen: what is to be written down is.
+    pub(super) fn end(&self) {
+        if let Some(audit) = &self.audit {
+            audit.end();
+        }
+    }
+
     /// Lines of the audit log that could not be written.
     pub(super) fn audit_lost(&self) -> u64 {
         self.audit.as_ref().map_or(0, |audit| audit.lost.load(Ordering::Relaxed))
@@ -202,6 +209,13 @@ impl Seen {
 }
 
 impl State {
+    /// Forgets the pins that were not there any more when somebody looked, who had asked at this
+    /// instant; what came since is not known to who looked.
+    pub(super) fn prune(&mut self, asked: Instant, live: impl Iterator<Item = PinId>) {
+        let live: BTreeSet<PinId> = live.collect();
+        self.pins.retain(|pin, since| since.instant >= asked || live.contains(pin));
+    }
+
     fn pinned(&mut self, pin: PinId, loads: bool) {
         self.pins.entry(pin).or_insert_with(|| Since { instant: Instant::now(), loads });
     }

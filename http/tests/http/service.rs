@@ -224,3 +224,18 @@ fn the_description_is_of_what_is_served() {
     let documented: Vec<Code> = serde_json::from_value(codes.clone()).unwrap();
     assert_eq!(documented, Code::ALL);
 }
+
+/// Who only connects keeps nobody out for long, and no more than so many connect at once.
+#[test]
+fn silent_connections_are_bounded() {
+    let scene = Scene::with(ServiceOptions { connections: 3, ..ServiceOptions::default() });
+    let address = scene.service.as_ref().unwrap().address();
+    let silent: Vec<_> = (0..3).map(|_| std::net::TcpStream::connect(address).unwrap()).collect();
+    std::thread::scope(|scope| {
+        let asks = scope.spawn(|| scene.get("/healthz").status);
+        std::thread::sleep(Duration::from_millis(200));
+        assert!(!asks.is_finished(), "it waits for one to end");
+        drop(silent);
+        assert_eq!(asks.join().unwrap(), 200);
+    });
+}

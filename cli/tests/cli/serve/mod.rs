@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 
 use pinfold_core::catalog::{Command as Asks, Prepare, Role, Shape, ShardShape};
 use pinfold_core::id::{
-    AttemptId, CheckpointId, EndpointId, ManifestDigest, PinId, ShardIndex, StartId,
+    AttemptId, CheckpointId, EndpointId, ManifestDigest, OwnerId, PinId, ShardIndex, StartId,
 };
 use pinfold_core::outcome::{Evidence, Outcome};
 use pinfold_host::owner::Owner;
@@ -128,6 +128,7 @@ fn the_first_start_makes_the_job_and_later_ones_go_on_with_it() {
     let wrong = "serve --data job --listen 127.0.0.1:0 --turns 4 --namespace n2";
     scene.refuses(wrong, 2, &["--namespace n2, and it has n1", "--turns 4, and it has 3"]);
     scene.refuses("serve --data j2 --listen 0.0.0.0:0", 2, &["give it a token"]);
+    assert!(!scene.path("j2").exists(), "a start that is refused makes no job");
     scene.write("weak", "12345");
     scene.refuses("serve --data j2 --token-file weak", 2, &["5 characters"]);
 }
@@ -191,13 +192,35 @@ fn a_coordinator_with_a_store_empties_it() {
     let (pin, checkpoint) = prepare(&worker, 1);
     fail(&worker, pin);
     let why = format!("why --server {} {}", served.url(), checkpoint.generation);
-    for _ in 0..200 {
-        if scene.prints(&why).contains("it was collected") {
+    eventually(|| scene.prints(&why).contains("it was collected"));
+
+    // One that is barred is followed by another.
+    let at = format!("--server {}", served.url());
+    let collector = OwnerId::of_name("pinfold serve").to_string();
+    let owners = scene.json(&format!("inspect {at}"))["owners"].clone();
+    let its = owners.as_array().unwrap().iter().find(|it| it["owner"] == collector).unwrap();
+    scene.prints(&format!("fence {collector} {} --yes {at}", its["incarnation"]));
+    let (pin, checkpoint) = prepare(&worker, 2);
+    fail(&worker, pin);
+    let why = format!("why {at} {}", checkpoint.generation);
+    eventually(|| scene.prints(&why).contains("it was collected"));
+
+    // A store that is not there is none from which everything is gone.
+    served.kill();
+    std::fs::rename(scene.path("objects"), scene.path("elsewhere")).unwrap();
+    let again = "serve --data job --store objects --listen 127.0.0.1:0";
+    scene.refuses(again, 2, &["--store objects"]);
+    assert!(!scene.path("objects").exists());
+}
+
+fn eventually(is_so: impl Fn() -> bool) {
+    for _ in 0..600 {
+        if is_so() {
             return;
         }
         std::thread::sleep(std::time::Duration::from_millis(50));
     }
-    panic!("{}", scene.prints(&why));
+    panic!("it never came to that");
 }
 
 #[test]

@@ -11,14 +11,9 @@ use crate::scene::{Ended, Scene};
 
 /// Runs the program with a bug armed.
 fn armed(scene: &Scene, bug: &str, words: &str) -> Ended {
-    let output = scene.command(words).env("PINFOLD_MUTANT", bug).output().unwrap();
-    let ended = Ended {
-        code: output.status.code(),
-        out: String::from_utf8(output.stdout).unwrap(),
-        err: String::from_utf8(output.stderr).unwrap(),
-    };
-    assert!(!ended.err.contains("panicked"), "{words}: {}", ended.err);
-    ended
+    let mut command = scene.command(words);
+    command.env("PINFOLD_MUTANT", bug);
+    Scene::end(command, words)
 }
 
 /// A script shows a broken promise while the bug is armed, and holds without it.

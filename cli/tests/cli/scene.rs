@@ -75,7 +75,12 @@ impl Scene {
 
     /// Runs `pinfold` with these words.
     pub(crate) fn run(&self, words: &str) -> Ended {
-        let output = self.command(words).output().unwrap();
+        Self::end(self.command(words), words)
+    }
+
+    /// Runs a command of these words to its end.
+    pub(crate) fn end(mut command: Command, words: &str) -> Ended {
+        let output = command.output().unwrap();
         let ended = Ended {
             code: output.status.code(),
             out: String::from_utf8(output.stdout).unwrap(),

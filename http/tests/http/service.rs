@@ -185,13 +185,10 @@ fn delete_work_is_handed_to_its_collector() {
 fn a_stop_answers_what_is_under_way_and_wakes_who_waits() {
     let mut scene = Scene::new();
     std::thread::scope(|scope| {
-        let address = scene.url();
-        let waits = scope.spawn(move || {
-            let options = pinfold_http::client::ClientOptions::default();
-            let client = pinfold_http::client::Client::connect(&address, options).unwrap();
-            client.view("/v1/work?wait_seconds=60").unwrap()
-        });
-        std::thread::sleep(Duration::from_millis(200));
+        let client = scene.client();
+        let waits = scope.spawn(move || client.view("/v1/work?wait_seconds=60").unwrap());
+        // By then it waits, also on a slow machine.
+        std::thread::sleep(Duration::from_secs(1));
         scene.service.take().unwrap().stop().unwrap();
         assert_eq!(waits.join().unwrap()["work"], serde_json::json!([]));
     });

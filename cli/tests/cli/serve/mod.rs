@@ -141,7 +141,8 @@ fn nothing_is_lost_or_done_twice_when_it_is_killed() {
     let scene = Scene::in_memory();
     let mut served = Served::start(&scene, "--data job --listen 127.0.0.1:0");
     let words = format!("--data job --listen {}", served.listen());
-    let (stop, saved) = (std::sync::atomic::AtomicBool::new(false), std::sync::Mutex::default());
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    let saved = std::sync::Mutex::<Vec<CheckpointId>>::default();
     let owners: Vec<Owner> = (0..4).map(|worker| served.owner(&format!("w{worker}"))).collect();
     let served = std::thread::scope(|scope| {
         for (worker, owner) in owners.iter().enumerate() {
@@ -153,7 +154,6 @@ fn nothing_is_lost_or_done_twice_when_it_is_killed() {
                     }
                     let (pin, checkpoint) = prepare(owner, (worker as u128 + 1) << 64 | number);
                     fail(owner, pin);
-                    let saved: &std::sync::Mutex<Vec<CheckpointId>> = saved;
                     saved.lock().unwrap().push(checkpoint);
                 }
             });
@@ -163,11 +163,12 @@ fn nothing_is_lost_or_done_twice_when_it_is_killed() {
             served.kill();
             served = Served::start(&scene, &words);
         }
+        // However slow the machine is: enough of them is saved.
+        eventually(|| saved.lock().unwrap().len() > 20);
         stop.store(true, std::sync::atomic::Ordering::Relaxed);
         served
     });
     let saved = saved.into_inner().unwrap();
-    assert!(saved.len() > 20, "{} checkpoints", saved.len());
     let all = scene.json(&format!("inspect --server {}", served.url()));
     let mut found: Vec<u64> = all["checkpoints"]
         .as_array()

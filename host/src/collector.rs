@@ -31,6 +31,7 @@ pub struct Collector {
     store: Store,
     job: Genesis,
     collected: Vec<CheckpointId>,
+    patience: Duration,
 }
 
 struct Store(Arc<dyn ObjectStore>);
@@ -58,7 +59,7 @@ impl Collector {
     /// A collector of a job, which gets the node's effects.
     #[must_use]
     pub fn new(owner: Owner, effects: Effects, store: Arc<dyn ObjectStore>, job: Genesis) -> Self {
-        Self { owner, effects, store: Store(store), job, collected: Vec::new() }
+        Self { owner, effects, store: Store(store), job, collected: Vec::new(), patience: PATIENCE }
     }
 
     /// Gives the node's effects back.
@@ -92,9 +93,12 @@ impl Collector {
         while missing > 0 {
             // They left before the reply did, so they are here or on their way; unless they were
             // lost with the process that handed them out. Then they come again with a later round.
-            let effect = match self.effects.recv_timeout(PATIENCE) {
+            let effect = match self.effects.recv_timeout(self.patience) {
                 Ok(effect) => effect,
-                Err(RecvTimeoutError::Timeout) => break,
+                Err(RecvTimeoutError::Timeout) => {
+                    round.left += missing as u64;
+                    break;
+                }
                 Err(RecvTimeoutError::Disconnected) => return Err(Gone.into()),
             };
             let Effect::Delete { checkpoint, objects, .. } = &effect;
@@ -329,6 +333,22 @@ mod tests {
             let generation = format!("/{early:016x}/");
             assert!(deleted[14..].iter().any(|key| key.contains(&generation)), "{deleted:?}");
         }
+        assert_eq!(scene.checkpoints(), 0);
+    }
+
+    /// Work that was handed out and never came is not deleted, and comes again.
+    #[test]
+    fn lost_work_counts_as_left() {
+        let mut scene = Scene::new();
+        scene.prepare(1, 2, true);
+        let (_nobody, nothing) = std::sync::mpsc::channel();
+        let effects = std::mem::replace(&mut scene.collector.effects, nothing);
+        scene.collector.patience = Duration::from_millis(20);
+        assert_eq!(scene.round(), Round { checkpoints: 0, objects: 0, left: 2, more: false });
+        drop(effects.try_iter().count());
+        scene.collector.effects = effects;
+        scene.collector.patience = PATIENCE;
+        assert_eq!(scene.round(), Round { checkpoints: 1, objects: 2, left: 0, more: false });
         assert_eq!(scene.checkpoints(), 0);
     }
 

@@ -230,7 +230,13 @@ stage_sabotage() {
         say "sabotage: the canary must survive and end with 6, not with $code: nothing is proven"
         return 1
     fi
-    run cargo sabotaged
+    local shown
+    shown=$(run cargo sabotaged)
+    printf '%s\n' "$shown"
+    if ! grep -q '^test result: ok\. [1-9]' <<<"$shown"; then
+        say "sabotage: a build without deliberate bugs has no such tests: nothing is proven"
+        return 1
+    fi
 }
 
 stage_all() {

@@ -153,12 +153,10 @@ impl Client {
     pub fn view(&self, path: &str) -> Result<serde_json::Value, ClientError> {
         self.runtime.block_on(self.client.view(path))
     }
-}
 
-impl Client {
     /// The delete work that is handed out to an owner from now on, in order, for its
-    /// [`Collector`](pinfold_host::collector::Collector). It ends when nobody takes it any more, or
-    /// nobody answers.
+    /// [`Collector`](pinfold_host::collector::Collector). It ends when nobody takes the next of it,
+    /// or nobody answers.
     ///
     /// # Errors
     /// [`ClientError::Thread`] when nothing can wait for it.
@@ -166,14 +164,13 @@ impl Client {
         let (id, incarnation) = owner.identity();
         // A wait is one try, too.
         let most = (self.client.options.try_within / 2).as_secs().min(20);
+        let whose = format!("/v1/work?owner={id}&incarnation={incarnation}");
         let (tell, effects) = channel();
         let client = self.clone();
         let wait = move || {
             let mut last = 0;
             loop {
-                let path = format!(
-                    "/v1/work?owner={id}&incarnation={incarnation}&after={last}&wait_seconds={most}"
-                );
+                let path = format!("{whose}&after={last}&wait_seconds={most}");
                 let Ok(value) = client.view(&path) else { return };
                 let Ok(WorkList { work }) = serde_json::from_value(value) else { return };
                 for item in work {

@@ -1,6 +1,6 @@
 //! What the views answer, beside those of [`pinfold_host::view`].
 
-use pinfold_core::id::{Epoch, Namespace};
+use pinfold_core::id::Namespace;
 use pinfold_core::policy::{Gauges, Limits};
 use pinfold_host::view::{PinView, PolicyView, WhyView};
 use serde::Serialize;
@@ -15,12 +15,6 @@ pub(super) struct JobAnswer {
     pub(super) policy: PolicyView,
     pub(super) limits: Limits,
     pub(super) totals: Gauges,
-}
-
-impl JobAnswer {
-    pub(super) fn epoch(epoch: Epoch) -> String {
-        epoch.to_string()
-    }
 }
 
 /// A pin and its age.

@@ -15,7 +15,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::{Registry, Unit};
 
-use super::seen::{BUCKETS, State};
+use super::seen::State;
 
 /// What a scrape shows.
 pub(super) struct Figures<'a> {
@@ -41,11 +41,6 @@ struct Label {
 struct VerbLabel {
     verb: &'static str,
     result: &'static str,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct UpTo {
-    le: String,
 }
 
 type Size = Gauge<u64, AtomicU64>;
@@ -172,14 +167,8 @@ impl Figures<'_> {
             counter.inc_by(count);
             registry.register(name, help, counter);
         }
-        let (family, mut sum) = (Family::<UpTo, Counter>::default(), 0);
-        let ends = BUCKETS.iter().map(ToString::to_string).chain(["+Inf".to_string()]);
-        for (le, count) in ends.zip(self.seen.latency.counts) {
-            sum += count;
-            family.get_or_create(&UpTo { le }).inc_by(sum);
-        }
-        let help = "Requests that were decided and durable within so many seconds";
-        registry.register("answered_within", help, family);
+        let (help, seconds) = ("Time until an answer is durable", self.seen.seconds.clone());
+        registry.register_with_unit("answer", help, Unit::Seconds, seconds);
     }
 }
 

@@ -206,7 +206,7 @@ async fn job(State(shared): Kept) -> Answered<JobAnswer> {
         JobAnswer {
             version: env!("CARGO_PKG_VERSION"),
             namespace: job.namespace.clone(),
-            epoch: JobAnswer::epoch(job.epoch),
+            epoch: job.epoch.to_string(),
             operator: job.operator.to_string(),
             policy: PolicyView::of(&job.policy),
             limits: job.limits,

@@ -15,12 +15,13 @@ use pinfold_core::id::{CheckpointId, Incarnation, ObjectId, OpId, OwnerId, PinId
 use pinfold_core::outcome::{Evidence, Outcome, Rejection};
 use pinfold_host::dto::ListedCommand;
 use pinfold_host::node::Watch;
+use prometheus_client::metrics::histogram::Histogram;
 
 use super::audit::{AuditLog, is_audited};
 use super::work::{Whose, Work};
 
-/// How long commands take, in seconds: upper ends of the buckets.
-pub(super) const BUCKETS: [f64; 12] =
+/// How long requests take, in seconds: upper ends of the buckets.
+const BUCKETS: [f64; 12] =
     [0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0];
 
 /// How one verb fared.
@@ -30,14 +31,6 @@ pub(super) struct Verb {
     pub(super) refused: u64,
     /// Of lists: behind a refusal.
     pub(super) not_tried: u64,
-}
-
-/// How long requests took.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Latency {
-    /// By bucket, and of more than the last one.
-    pub(super) counts: [u64; BUCKETS.len() + 1],
-    pub(super) seconds: f64,
 }
 
 /// What was seen. See the [module](self).
@@ -50,12 +43,13 @@ pub(super) struct Seen {
     pub(super) began: Instant,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct State {
     asked: BTreeMap<Ticket, (Instant, Vec<Asked>)>,
     /// By verb.
     pub(super) verbs: BTreeMap<&'static str, Verb>,
-    pub(super) latency: Latency,
+    /// How many seconds each request took until its answer was durable.
+    pub(super) seconds: Histogram,
     /// Since when each pin is there. One that a fence ended stays until somebody looks.
     pub(super) pins: BTreeMap<PinId, Since>,
 }
@@ -98,7 +92,15 @@ impl Asked {
             Command::Release { pin } => Matters::Releases(*pin),
             Command::Settle { pin, .. } => Matters::Settles(*pin),
             Command::Pin { .. } => Matters::Pins(op),
-            _ => Matters::Nothing,
+            Command::Prepare(_)
+            | Command::Publish { .. }
+            | Command::Lost { .. }
+            | Command::Doubt { .. }
+            | Command::Collect { .. }
+            | Command::Configure { .. }
+            | Command::Forget { .. }
+            | Command::Drop { .. }
+            | Command::Retire { .. } => Matters::Nothing,
         };
         let audited = is_audited(op, command);
         let audited = audited.then(|| ListedCommand { op, command: command.clone() });
@@ -128,7 +130,9 @@ const fn verb(command: &Command) -> &'static str {
 
 impl Seen {
     pub(super) fn new(work: Arc<Work>, audit: Option<AuditLog>) -> Self {
-        Self { work, audit, state: Mutex::default(), began: Instant::now() }
+        let (asked, verbs, pins) = Default::default();
+        let state = State { asked, verbs, seconds: Histogram::new(BUCKETS), pins };
+        Self { work, audit, state: Mutex::new(state), began: Instant::now() }
     }
 
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
@@ -150,7 +154,7 @@ impl Seen {
     fn answered(&self, ticket: Ticket, reply: &Reply) {
         let mut state = self.state();
         let Some((since, asked)) = state.asked.remove(&ticket) else { return };
-        state.latency.take(since.elapsed().as_secs_f64());
+        state.seconds.observe(since.elapsed().as_secs_f64());
         match reply {
             Reply::Command(answer) => {
                 // A list that is refused as a whole is refused at its first command.
@@ -218,14 +222,6 @@ impl State {
 
     fn pinned(&mut self, pin: PinId, loads: bool) {
         self.pins.entry(pin).or_insert_with(|| Since { instant: Instant::now(), loads });
-    }
-}
-
-impl Latency {
-    fn take(&mut self, seconds: f64) {
-        let bucket = BUCKETS.iter().position(|end| seconds <= *end).unwrap_or(BUCKETS.len());
-        self.counts[bucket] += 1;
-        self.seconds += seconds;
     }
 }
 

@@ -137,6 +137,8 @@ fn views_show_what_the_job_holds() {
         "pinfold_stored_bytes 2000",
         r#"pinfold_commands_total{verb="prepare",result="ok"} 2"#,
         r#"pinfold_limit{kind="pins"}"#,
+        r#"pinfold_answer_seconds_bucket{le="+Inf"} 6"#,
+        "pinfold_answer_seconds_count 6",
         r#"pinfold_blocked{kind="retained"} 1"#,
         "# EOF",
     ] {

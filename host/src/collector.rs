@@ -345,7 +345,7 @@ mod tests {
         let effects = std::mem::replace(&mut scene.collector.effects, nothing);
         scene.collector.patience = Duration::from_millis(20);
         assert_eq!(scene.round(), Round { checkpoints: 0, objects: 0, left: 2, more: false });
-        drop(effects.try_iter().count());
+        assert_eq!(effects.try_iter().count(), 1, "it is lost");
         scene.collector.effects = effects;
         scene.collector.patience = PATIENCE;
         assert_eq!(scene.round(), Round { checkpoints: 1, objects: 2, left: 0, more: false });

@@ -3,8 +3,8 @@
 //! Protects the order of the gate: a reply or an effect leaves only after the frame that it depends
 //! on is synced. Callers decide under one lock; one thread commits: it takes what was decided as
 //! one frame, writes and syncs it without the lock, and lets out what that makes durable. So
-//! whatever is decided during a sync shares the next one. The node has no clock and executes
-//! nothing; effects go to whoever holds the [`Effects`].
+//! whatever is decided during a sync shares the next one; a lone caller commits by itself. The node
+//! has no clock and executes nothing; effects go to whoever holds the [`Effects`].
 
 mod committer;
 mod shared;
@@ -199,13 +199,13 @@ impl Node {
     ) -> Result<(Self, Effects), NodeError> {
         let (out, effects) = channel();
         let job = engine.catalog().job().clone();
-        let shared = Arc::new(Shared::new(engine, out));
-        let mut committer = committer::Committer::new(Arc::clone(&shared), journal);
+        let shared = Arc::new(Shared::new(engine, out, journal));
         // Genesis or recovery is durable before the first answer.
-        committer.commit_all()?;
+        committer::commit_all(&shared)?;
+        let commits = Arc::clone(&shared);
         let thread = thread::Builder::new()
             .name("pinfold-commit".into())
-            .spawn(move || committer.run())
+            .spawn(move || committer::run(&commits))
             .map_err(NodeError::Thread)?;
         Ok((Self { shared, committer: Some(thread), job, snapshots }, effects))
     }
@@ -292,7 +292,8 @@ impl NodeClient {
         self.shared.is_over()
     }
 
-    /// Sends a request without waiting, and tells its reply once that is durable. `tell` runs on
+    /// Sends a request without waiting for others, and tells its reply once that is durable. A
+    /// lone caller's request is made durable on this thread, which takes one sync. `tell` runs on
     /// the thread that makes it durable, so it is quick and never calls the node; it is dropped
     /// uncalled when the node ends first, and then nobody knows what became of the request.
     ///

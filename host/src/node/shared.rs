@@ -10,7 +10,9 @@ use std::thread::{self, ThreadId};
 use pinfold_core::engine::{Effect, Engine, Input, Output, Reply, Request, Ticket};
 use pinfold_core::id::Epoch;
 
+use super::committer::{Commits, commit_here};
 use super::{Gone, Late, NodeStats, Unsent, Watch};
+use crate::journal::{AppendError, Journal};
 
 /// Who is told a reply instead of waiting for it; dropped untold when there will be none.
 pub(super) type Tell = Box<dyn FnOnce(Reply) + Send>;
@@ -21,6 +23,8 @@ pub(super) type Look = Box<dyn FnOnce(&Engine, NodeStats) + Send>;
 /// Shared between all threads of a node and its callers.
 pub(super) struct Shared {
     state: Mutex<State>,
+    /// Whoever holds it commits. It is taken before the state, or tried while that is held.
+    commits: Mutex<Commits>,
     /// The committer waits for work.
     work: Condvar,
     /// Callers wait for room, or for those who look.
@@ -48,6 +52,8 @@ pub(super) struct State {
     bell: usize,
     /// The committer waits, and must be woken for work.
     pub(super) idle: bool,
+    /// A caller's append failed: the committer ends the node with it.
+    pub(super) failed: Option<AppendError>,
 }
 
 /// How a caller gets its reply.
@@ -130,7 +136,7 @@ impl Replies {
 }
 
 impl Shared {
-    pub(super) fn new(engine: Engine, effects: Sender<Effect>) -> Self {
+    pub(super) fn new(engine: Engine, effects: Sender<Effect>, journal: Box<dyn Journal>) -> Self {
         let state = State {
             engine,
             stats: NodeStats::default(),
@@ -143,10 +149,12 @@ impl Shared {
             unwatched: 0,
             bell: 0,
             idle: false,
+            failed: None,
         };
         let (work, room) = Default::default();
         let (bells, committer) = Default::default();
-        Self { state: Mutex::new(state), work, room, bells, committer }
+        let (state, commits) = (Mutex::new(state), Mutex::new(Commits::new(journal)));
+        Self { state, commits, work, room, bells, committer }
     }
 
     /// This thread commits from now on.
@@ -168,10 +176,15 @@ impl Shared {
         })
     }
 
+    pub(super) fn commits(&self) -> MutexGuard<'_, Commits> {
+        // Whoever panicked while it committed has ended the node.
+        self.commits.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Decides a request on the caller's thread, and waits for what makes its reply durable.
     pub(super) fn call(&self, epoch: Epoch, request: Request) -> Result<Reply, Gone> {
         self.refuse_the_committer()?;
-        let (ticket, bell, replies) = {
+        let (ticket, bell) = {
             let mut state = self.lock();
             while state.life == Life::Runs && (state.engine.is_full() || !state.looks.is_empty()) {
                 state = self.room.wait(state).unwrap_or_else(PoisonError::into_inner);
@@ -180,10 +193,8 @@ impl Shared {
                 return Err(Gone);
             }
             let bell = state.bell;
-            let (ticket, replies) = self.submit(state, epoch, request, Waits::At(bell))?;
-            (ticket, bell, replies)
+            (self.submit(state, epoch, request, Waits::At(bell))?, bell)
         };
-        self.give(replies);
         match self.bells[bell].wait(ticket) {
             None | Some(Reply::Poisoned) => Err(Gone),
             Some(reply) => Ok(reply),
@@ -200,19 +211,18 @@ impl Shared {
         if state.engine.is_full() || !state.looks.is_empty() {
             return Err(Unsent::Busy(Box::new(request)));
         }
-        let (_, replies) = self.submit(state, epoch, request, Waits::Told(tell))?;
-        self.give(replies);
+        self.submit(state, epoch, request, Waits::Told(tell))?;
         Ok(())
     }
 
-    /// Decides a request, and wakes the committer for it.
+    /// Decides a request, and commits it where the committer is idle, or sees to it that it will.
     fn submit(
         &self,
         mut state: MutexGuard<'_, State>,
         epoch: Epoch,
         request: Request,
         waits: Waits,
-    ) -> Result<(Ticket, Replies), Gone> {
+    ) -> Result<Ticket, Gone> {
         let Ok(ticket) = state.submit(epoch, request, waits) else {
             drop(state);
             self.end();
@@ -220,11 +230,40 @@ impl Shared {
         };
         // What depends on nothing that is under way leaves at once.
         let replies = state.let_out();
+        let mut commits = None;
+        if state.idle && !state.engine.is_idle() {
+            commits = self.commits.try_lock().ok().filter(|it| it.has_one_caller());
+            if commits.is_none() {
+                self.wake(&mut state);
+            }
+        }
+        drop(state);
+        self.give(replies);
+        if let Some(commits) = commits {
+            commit_here(self, commits);
+        }
+        Ok(ticket)
+    }
+
+    /// Wakes the committer, if it waits.
+    fn wake(&self, state: &mut State) {
         if state.idle {
             state.idle = false;
             self.work.notify_one();
         }
-        Ok((ticket, replies))
+    }
+
+    /// Wakes the committer for what a caller left when it had committed.
+    pub(super) fn leave_the_rest(&self, failed: Option<AppendError>) {
+        let mut state = self.lock();
+        state.failed = failed;
+        let is_left = state.failed.is_some()
+            || !state.engine.is_idle()
+            || !state.looks.is_empty()
+            || state.engine.catalog().next_follow_up().is_some();
+        if is_left {
+            self.wake(&mut state);
+        }
     }
 
     /// Gives replies to their callers.
@@ -295,8 +334,9 @@ impl Shared {
         state.looks.clear();
         state.effects = None;
         let waiting = std::mem::take(&mut state.waiting);
+        let watch = state.watch.take();
         drop(state);
-        drop(waiting);
+        drop((waiting, watch));
         for bell in &self.bells {
             bell.ring(|rung| rung.over = true);
         }

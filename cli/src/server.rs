@@ -48,7 +48,9 @@ impl Server {
         let file = described.as_ref().and_then(|it| it.token_file.as_ref());
         let file = self.token_file.as_ref().or(file);
         let token = file.map(|file| token(file)).transpose()?;
-        let options = ClientOptions { token, give_up_after: PATIENCE, try_within: PATIENCE };
+        let (give_up_after, try_within) = (PATIENCE, PATIENCE);
+        let options =
+            ClientOptions { token, give_up_after, try_within, ..ClientOptions::default() };
         Ok((url.clone(), options))
     }
 

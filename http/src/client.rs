@@ -15,7 +15,7 @@ use pinfold_core::engine::{Reply, Request};
 use pinfold_core::id::{Epoch, Namespace};
 use pinfold_core::outcome::Rejection;
 use pinfold_host::coordinator::Coordinator;
-use pinfold_host::dto::{Answer, Ask, Call, WorkList};
+use pinfold_host::dto::{Answer, AnswerAndWork, Ask, Call, WorkItem, WorkList};
 use pinfold_host::node::{Effects, Gone};
 use pinfold_host::owner::Owner;
 use reqwest::StatusCode;
@@ -25,17 +25,23 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use tokio::runtime::Runtime;
 
+use crate::encoding::Encoding;
 use crate::problem::{Code, Problem};
 use crate::service::Token;
 
 /// The first pause before a request is sent again, and the longest.
 const PAUSES: [Duration; 2] = [Duration::from_millis(20), Duration::from_secs(1)];
 
+/// How long a connection is kept that nobody uses: less than the service keeps it.
+const IDLE: Duration = Duration::from_secs(20);
+
 /// How a client asks.
 #[derive(Clone, Debug)]
 pub struct ClientOptions {
     /// What the coordinator asks for.
     pub token: Option<Token>,
+    /// In which bytes it asks, and is answered.
+    pub encoding: Encoding,
     /// How long one try may take.
     pub try_within: Duration,
     /// How long a request is tried again, from its first try on.
@@ -46,6 +52,7 @@ impl Default for ClientOptions {
     fn default() -> Self {
         Self {
             token: None,
+            encoding: Encoding::default(),
             try_within: Duration::from_secs(35),
             give_up_after: Duration::from_secs(120),
         }
@@ -76,8 +83,8 @@ pub enum ClientError {
         /// What the last try came to.
         what: String,
     },
-    /// Threads cannot be started.
-    #[error("the client's thread cannot be started: {0}")]
+    /// A thread or what it waits with cannot be had.
+    #[error("the client cannot be started: {0}")]
     Thread(std::io::Error),
 }
 
@@ -116,10 +123,9 @@ impl Client {
     /// [`ClientError`] when the URL cannot be used, the coordinator will not have this client, or
     /// nobody answers.
     pub fn connect(url: &str, options: ClientOptions) -> Result<Self, ClientError> {
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(1)
+        // Whoever asks drives it: a lone caller waits for no other thread.
+        let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
-            .thread_name("pinfold-client")
             .build()
             .map_err(ClientError::Thread)?;
         let client = runtime.block_on(AsyncClient::connect(url, options))?;
@@ -144,6 +150,16 @@ impl Client {
     /// [`ClientError`] says why there is no answer.
     pub fn ask(&self, request: &Request) -> Result<Reply, ClientError> {
         self.runtime.block_on(self.client.ask(request))
+    }
+
+    /// The same, and the delete work that each `Collect` of the request handed out: who deletes
+    /// needs no round trip to fetch it. None of it comes after a restart; a later `Collect` hands
+    /// it out again.
+    ///
+    /// # Errors
+    /// As for [`ask`](Self::ask).
+    pub fn ask_with_work(&self, request: &Request) -> Result<(Reply, Vec<WorkItem>), ClientError> {
+        self.runtime.block_on(self.client.ask_with_work(request))
     }
 
     /// Reads one of the coordinator's views, as JSON.
@@ -200,6 +216,7 @@ impl AsyncClient {
         let http = reqwest::Client::builder()
             .timeout(options.try_within)
             .tcp_nodelay(true)
+            .pool_idle_timeout(IDLE)
             .no_proxy()
             .redirect(Policy::none())
             .build()
@@ -212,7 +229,7 @@ impl AsyncClient {
             epoch: Epoch::from_u128(0),
             namespace: "unknown".parse().map_err(|_| bad("no namespace".into()))?,
         };
-        let seen: JobSeen = client.until_answered(|| client.get("/v1/job")).await?;
+        let seen: JobSeen = client.until_answered(Encoding::Json, || client.get("/v1/job")).await?;
         let unreadable = |what: &str| bad(format!("its {what} cannot be read"));
         client.epoch = seen.epoch.parse().map_err(|_| unreadable("epoch"))?;
         client.namespace = seen.namespace.parse().map_err(|_| unreadable("namespace"))?;
@@ -224,15 +241,39 @@ impl AsyncClient {
     /// # Errors
     /// As there.
     pub async fn ask(&self, request: &Request) -> Result<Reply, ClientError> {
+        let answer = self.call("/v1/call", request).await?;
+        self.known(answer)
+    }
+
+    /// The same as [`Client::ask_with_work`].
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn ask_with_work(
+        &self,
+        request: &Request,
+    ) -> Result<(Reply, Vec<WorkItem>), ClientError> {
+        let AnswerAndWork { answer, work } = self.call("/v1/call?work=true", request).await?;
+        Ok((self.known(answer)?, work))
+    }
+
+    async fn call<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        request: &Request,
+    ) -> Result<T, ClientError> {
         let call = Call { epoch: self.epoch, ask: Ask::from(request.clone()) };
-        let url = format!("{}/v1/call", self.url);
-        let body = serde_json::to_vec(&call)
-            .map_err(|error| Problem::new(Code::Malformed, error.to_string()))?;
+        let url = format!("{}{path}", self.url);
+        let encoding = self.options.encoding;
+        let body = encoding.encode(&call).map_err(|what| Problem::new(Code::Malformed, what))?;
         let send = || {
-            let sent = self.http.post(&url).header(CONTENT_TYPE, "application/json");
+            let sent = self.http.post(&url).header(CONTENT_TYPE, encoding.content_type());
             self.authorized(sent).body(body.clone())
         };
-        let answer: Answer = self.until_answered(send).await?;
+        self.until_answered(encoding, send).await
+    }
+
+    fn known(&self, answer: Answer) -> Result<Reply, ClientError> {
         answer.into_reply().ok_or_else(|| self.unanswered("nobody knows the answer".into()))
     }
 
@@ -241,7 +282,7 @@ impl AsyncClient {
     /// # Errors
     /// As there.
     pub async fn view(&self, path: &str) -> Result<serde_json::Value, ClientError> {
-        self.until_answered(|| self.get(path)).await
+        self.until_answered(Encoding::Json, || self.get(path)).await
     }
 
     fn get(&self, path: &str) -> reqwest::RequestBuilder {
@@ -268,12 +309,13 @@ impl AsyncClient {
     /// Sends a request until it is answered, it cannot be, or the time is over.
     async fn until_answered<T: DeserializeOwned>(
         &self,
+        encoding: Encoding,
         send: impl Fn() -> reqwest::RequestBuilder,
     ) -> Result<T, ClientError> {
         let [mut pause, longest] = PAUSES;
         let until = Instant::now().checked_add(self.options.give_up_after);
         loop {
-            let what = match tried(send()).await {
+            let what = match tried(encoding, send()).await {
                 Ok(answer) => return Ok(answer),
                 Err(Tried::Never(problem)) => return Err(problem.into()),
                 Err(Tried::Again(what)) => what,
@@ -292,14 +334,17 @@ impl AsyncClient {
     }
 }
 
-async fn tried<T: DeserializeOwned>(request: reqwest::RequestBuilder) -> Result<T, Tried> {
+async fn tried<T: DeserializeOwned>(
+    encoding: Encoding,
+    request: reqwest::RequestBuilder,
+) -> Result<T, Tried> {
     let again = |error: reqwest::Error| Tried::Again(in_full(&error));
     let response = request.send().await.map_err(again)?;
     let status = response.status();
     let body = response.bytes().await.map_err(again)?;
     if status == StatusCode::OK {
-        let read = serde_json::from_slice(&body);
-        return read.map_err(|error| Tried::Again(format!("an answer cannot be read: {error}")));
+        let read = encoding.decode(&body);
+        return read.map_err(|what| Tried::Again(format!("an answer cannot be read: {what}")));
     }
     match serde_json::from_slice::<Problem>(&body) {
         Ok(problem) if is_passing(problem.code) => Err(Tried::Again(problem.to_string())),

@@ -40,6 +40,7 @@
 
 pub mod client;
 pub mod descriptor;
+pub mod encoding;
 pub mod load;
 pub mod problem;
 pub mod service;

@@ -3,9 +3,9 @@
 //! Client k works conversation (i + 4k) mod 64 in its i-th cycle, in a closed loop. A cycle is two
 //! requests, each durable when it is answered: it pins the conversation's last position and
 //! prepares the next one; then, as if its bytes had moved, it settles, publishes, lets go of both
-//! and asks for delete work. One task beside them fetches that and reports it as deleted. What it
-//! keeps is forgotten in the end, and its owners are retired; their conversations stay known, as
-//! all do.
+//! and asks for delete work, which comes with the answer; that of the cycle before is reported as
+//! deleted along with it. What it keeps is forgotten in the end, and its owners are retired; their
+//! conversations stay known, as all do.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -20,8 +20,6 @@ use pinfold_core::id::{
     ShardIndex, StartId, TurnId,
 };
 use pinfold_core::outcome::{DeleteOutcome, Evidence, Outcome, Rejection, TurnKey};
-
-use pinfold_host::dto::{WorkItem, WorkList, WorkObject};
 
 use crate::client::{AsyncClient, ClientError, ClientOptions};
 
@@ -107,9 +105,8 @@ pub fn run(
     client: &ClientOptions,
     options: LoadOptions,
 ) -> Result<LoadReport, LoadError> {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
+    let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
-        .thread_name("pinfold-load")
         .build()
         .map_err(ClientError::Thread)?;
     runtime.block_on(load(url, client, options))
@@ -132,9 +129,6 @@ async fn load(
         let connected = AsyncClient::connect(url, client.clone()).await?;
         workers.push(Worker::register(connected, number, Arc::clone(&shared)).await?);
     }
-    let connected = AsyncClient::connect(url, client.clone()).await?;
-    let reporter = Worker::register(connected, options.clients, Arc::clone(&shared)).await?;
-    let reports = tokio::spawn(reporter.report());
     let began = Instant::now();
     let tasks: Vec<_> = workers.into_iter().map(|worker| tokio::spawn(worker.run())).collect();
     tokio::time::sleep(options.time).await;
@@ -144,7 +138,6 @@ async fn load(
         micros.extend(task.await.map_err(|error| LoadError::Task(error.to_string()))??);
     }
     let seconds = began.elapsed().as_secs_f64();
-    reports.await.map_err(|error| LoadError::Task(error.to_string()))??;
     let operator = AsyncClient::connect(url, client.clone()).await?;
     clear(operator, &shared).await?;
     let deleted = shared.deleted.load(Ordering::Relaxed);
@@ -179,6 +172,8 @@ struct Worker {
     owner: OwnerId,
     incarnation: Incarnation,
     sequence: u64,
+    /// The reports on what was handed out to it last.
+    reports: Vec<Command>,
 }
 
 type Answers = Vec<Result<Outcome, Rejection>>;
@@ -196,7 +191,8 @@ impl Worker {
         let owner = owner_name(shared.options.salt, number);
         let start = StartId::from_u128(shared.id(u64::from(number) + 1));
         let incarnation = registered(&client, owner, Role::Worker, start).await?;
-        Ok(Self { client, shared, number, owner, incarnation, sequence: 0 })
+        let (sequence, reports) = Default::default();
+        Ok(Self { client, shared, number, owner, incarnation, sequence, reports })
     }
 
     /// Cycles until it is told to stop; how many microseconds each took.
@@ -210,6 +206,7 @@ impl Worker {
             self.cycle((cycle + 4 * u64::from(self.number)) % CONVERSATIONS).await?;
             took.push(u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX));
         }
+        self.report().await?;
         Ok(took)
     }
 
@@ -237,6 +234,7 @@ impl Worker {
         let mut commands = vec![settle(save), Command::Publish { pin: save, turn: Some(turn) }];
         commands.push(Command::Release { pin: save });
         commands.extend(load.map(settle));
+        commands.append(&mut self.reports);
         commands.push(Command::Collect { limit: 8 });
         for answer in self.ask(commands).await? {
             answer?;
@@ -245,35 +243,15 @@ impl Worker {
         Ok(())
     }
 
-    /// Reports what is handed out, to whomever, until there is nothing more of this run.
-    async fn report(mut self) -> Result<(), LoadError> {
-        let mut last = 0;
-        loop {
-            let stops = self.shared.stop.load(Ordering::Relaxed);
-            let before = last;
-            self.report_once(&mut last, u8::from(!stops)).await?;
-            if stops && last == before {
-                return Ok(());
-            }
-        }
-    }
-
-    /// Fetches the delete work behind a piece, and reports it as deleted.
-    async fn report_once(&mut self, last: &mut u64, wait_seconds: u8) -> Result<(), LoadError> {
-        let path = format!("/v1/work?after={last}&wait_seconds={wait_seconds}");
-        let WorkList { work } = serde_json::from_value(self.client.view(&path).await?)
-            .map_err(|error| LoadError::Unexpected(error.to_string()))?;
-        *last = work.iter().map(|it| it.number).max().unwrap_or(*last);
-        let mine = format!("{:016x}", self.shared.options.salt);
-        let mine = |it: &&WorkItem| it.checkpoint.to_string().starts_with(&mine);
-        let reports: Vec<Command> = work.iter().filter(mine).map(deleted).collect();
-        for list in reports.chunks(LIST) {
-            for answer in self.ask(list.to_vec()).await? {
+    /// Reports what it was handed out last.
+    async fn report(&mut self) -> Result<(), LoadError> {
+        let mut reports = std::mem::take(&mut self.reports);
+        while !reports.is_empty() {
+            let rest = reports.split_off(reports.len().min(LIST));
+            for answer in self.ask(std::mem::replace(&mut reports, rest)).await? {
                 answer?;
             }
         }
-        let objects = work.iter().map(|it| it.objects.len() as u64).sum();
-        self.shared.deleted.fetch_add(objects, Ordering::Relaxed);
         Ok(())
     }
 
@@ -281,12 +259,16 @@ impl Worker {
         OpId { owner: self.owner, incarnation: self.incarnation, sequence }
     }
 
-    /// Asks a list, whose answers are all there.
+    /// Asks a list, whose answers are all there; as if what that hands out were deleted at once.
     async fn ask(&mut self, commands: Vec<Command>) -> Result<Answers, LoadError> {
         let first = self.sequence + 1;
         let list: Vec<_> = (first..).map(|number| self.op(number)).zip(commands).collect();
         self.sequence += list.len() as u64;
-        match self.client.ask(&Request::List(list)).await? {
+        let (reply, work) = self.client.ask_with_work(&Request::List(list)).await?;
+        self.reports.extend(work.iter().map(|item| item.report(|_| DeleteOutcome::Gone)));
+        let objects = work.iter().map(|it| it.objects.len() as u64).sum();
+        self.shared.deleted.fetch_add(objects, Ordering::Relaxed);
+        match reply {
             Reply::List(answers) => Ok(answers.into_iter().flatten().collect()),
             Reply::Command(Err(rejection)) => Err(rejection.into()),
             other => Err(LoadError::Unexpected(format!("{other:?}"))),
@@ -321,36 +303,29 @@ async fn clear(client: AsyncClient, shared: &Arc<Shared>) -> Result<(), LoadErro
     let start = StartId::from_u128(shared.id(u64::MAX));
     let incarnation = registered(&client, owner, Role::Operator, start).await?;
     let (number, shared) = (u32::MAX, Arc::clone(shared));
-    let mut operator = Worker { client, shared, number, owner, incarnation, sequence: 0 };
+    let (sequence, reports) = Default::default();
+    let mut operator = Worker { client, shared, number, owner, incarnation, sequence, reports };
     let LoadOptions { salt, clients, .. } = operator.shared.options;
     for conversation in 1..=CONVERSATIONS {
         let conversation = ConversationId::from_u128(operator.shared.id(conversation));
         operator.ask(vec![Command::Forget { conversation }]).await?;
     }
     // What they held is handed out and reported, round by round.
-    let mut last = 0;
     loop {
         let answers = operator.ask(vec![Command::Collect { limit: 256 }]).await?;
         let [Ok(Outcome::Collected { objects, more })] = answers.as_slice() else {
             return Err(LoadError::Unexpected(format!("{answers:?}")));
         };
         let (objects, more) = (*objects, *more);
-        operator.report_once(&mut last, 0).await?;
+        operator.report().await?;
         if objects == 0 && !more {
             break;
         }
     }
-    for number in 0..=clients {
+    for number in 0..clients {
         operator.ask(vec![Command::Retire { owner: owner_name(salt, number) }]).await?;
     }
     Ok(())
-}
-
-/// The report that all of a piece of work is gone.
-fn deleted(item: &WorkItem) -> Command {
-    let gone = |it: &WorkObject| (it.object, DeleteOutcome::Gone);
-    let outcomes = item.objects.iter().map(gone).collect();
-    Command::Deleted { checkpoint: item.checkpoint, outcomes }
 }
 
 /// One shard of four objects.

@@ -136,7 +136,7 @@ enum OutcomeForm {
     },
     Released,
     Published {
-        #[serde(with = "text::optional", default, skip_serializing_if = "Option::is_none")]
+        #[serde(with = "text::optional", default)]
         expired: Option<TurnKey>,
         follow_ups: bool,
     },
@@ -333,7 +333,7 @@ enum BlockerForm {
     InFlight {
         #[serde(with = "text")]
         pin: PinId,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[serde(default)]
         shard: Option<ShardIndex>,
     },
     InDoubt {

@@ -57,7 +57,7 @@ struct RegisterForm {
     #[serde(with = "text")]
     start: StartId,
     version: u32,
-    #[serde(with = "optional_policy", default, skip_serializing_if = "Option::is_none")]
+    #[serde(with = "optional_policy", default)]
     expected_policy: Option<Policy>,
 }
 
@@ -108,7 +108,7 @@ mod tests {
     fn every_request_is_read_as_it_was_written() {
         let owner = OwnerId::from_u128(0xA);
         let id = format!("{}a", "0".repeat(31));
-        let start = format!(r#""start":"{id}""#);
+        let (start, policy) = (format!(r#""start":"{id}""#), r#""expected_policy":null"#);
         let register = Register {
             owner,
             role: Role::Worker,
@@ -117,12 +117,9 @@ mod tests {
             version: PROTOCOL_VERSION,
             expected_policy: None,
         };
-        back(
-            &Request::Register(register),
-            &format!(
-                r#"{{"register":{{"owner":"{id}","role":"worker","after":2,{start},"version":1}}}}"#
-            ),
-        );
+        let rest = format!(r#""role":"worker","after":2,{start},"version":1,{policy}"#);
+        let expected = format!(r#"{{"register":{{"owner":"{id}",{rest}}}}}"#);
+        back(&Request::Register(register), &expected);
         let op = OpId { owner, incarnation: Incarnation(3), sequence: 4 };
         let command = Command::Collect { limit: 5 };
         let one = format!(r#"{{"op":"{id}.3.4","command":{{"collect":{{"limit":5}}}}}}"#);

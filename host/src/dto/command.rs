@@ -22,7 +22,7 @@ pub(crate) enum CommandForm {
     Settle {
         #[serde(with = "text")]
         pin: PinId,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[serde(default)]
         shard: Option<ShardIndex>,
         #[serde(with = "EvidenceForm")]
         evidence: Evidence,
@@ -30,7 +30,7 @@ pub(crate) enum CommandForm {
     Publish {
         #[serde(with = "text")]
         pin: PinId,
-        #[serde(with = "text::optional", default, skip_serializing_if = "Option::is_none")]
+        #[serde(with = "text::optional", default)]
         turn: Option<TurnKey>,
     },
     Release {

@@ -16,7 +16,7 @@ use text::Readable;
 
 pub use answer::{Answer, ListAnswer};
 pub use ask::{Ask, Call, ListedCommand};
-pub use work::{WorkItem, WorkList, WorkObject};
+pub use work::{AnswerAndWork, WorkItem, WorkList, WorkObject};
 
 pub(crate) use answer::GenesisForm;
 pub(crate) use command::{CommandForm, DeleteOutcomeForm, QueryForm, RoleForm, optional_policy};

@@ -1,7 +1,7 @@
 //! Identities as text: the forms in which the rest of the project shows them, read back strictly.
 //!
 //! Each identity has one text and no other: a leading zero, a plus sign or an upper-case digit is
-//! refused.
+//! refused. An encoding that nobody reads by eye has them in the core's own form instead.
 
 use std::fmt::Display;
 
@@ -11,7 +11,7 @@ use pinfold_core::id::{
 };
 use pinfold_core::outcome::TurnKey;
 use serde::de::Error;
-use serde::{Deserialize, Deserializer, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// What is read back from its text.
 pub(crate) trait Readable: Sized {
@@ -21,64 +21,82 @@ pub(crate) trait Readable: Sized {
     fn read(text: &str) -> Option<Self>;
 }
 
-pub(crate) fn serialize<T: Display, S: Serializer>(
+pub(crate) fn serialize<T: Display + Serialize, S: Serializer>(
     value: &T,
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
-    serializer.collect_str(value)
+    One(value).serialize(serializer)
 }
 
-pub(crate) fn deserialize<'de, T: Readable, D: Deserializer<'de>>(
+pub(crate) fn deserialize<'de, T: Readable + Deserialize<'de>, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<T, D::Error> {
-    let text = String::deserialize(deserializer)?;
-    T::read(&text).ok_or_else(|| unreadable::<T, D::Error>(&text))
+    One::deserialize(deserializer).map(|One(value)| value)
 }
 
-fn unreadable<T: Readable, E: Error>(text: &str) -> E {
-    E::custom(format_args!("expected {}, found \"{}\"", T::EXPECTED, text.escape_debug()))
+/// A value as its text where people read, and in the core's own form where only programs do.
+struct One<T>(T);
+
+impl<T: Display + Serialize> Serialize for One<&T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match serializer.is_human_readable() {
+            true => serializer.collect_str(self.0),
+            false => self.0.serialize(serializer),
+        }
+    }
+}
+
+impl<'de, T: Readable + Deserialize<'de>> Deserialize<'de> for One<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        if !deserializer.is_human_readable() {
+            return T::deserialize(deserializer).map(Self);
+        }
+        let text = String::deserialize(deserializer)?;
+        let unreadable = || {
+            D::Error::custom(format_args!(
+                "expected {}, found \"{}\"",
+                T::EXPECTED,
+                text.escape_debug()
+            ))
+        };
+        T::read(&text).map(Self).ok_or_else(unreadable)
+    }
 }
 
 /// The same for what may be missing.
 pub(crate) mod optional {
-    use super::{Deserialize, Deserializer, Display, Readable, Serializer, unreadable};
+    use super::{Deserialize, Deserializer, Display, One, Readable, Serialize, Serializer};
 
-    pub(crate) fn serialize<T: Display, S: Serializer>(
+    pub(crate) fn serialize<T: Display + Serialize, S: Serializer>(
         value: &Option<T>,
         serializer: S,
     ) -> Result<S::Ok, S::Error> {
-        match value {
-            Some(value) => serializer.collect_str(value),
-            None => serializer.serialize_none(),
-        }
+        value.as_ref().map(One).serialize(serializer)
     }
 
-    pub(crate) fn deserialize<'de, T: Readable, D: Deserializer<'de>>(
+    pub(crate) fn deserialize<'de, T: Readable + Deserialize<'de>, D: Deserializer<'de>>(
         deserializer: D,
     ) -> Result<Option<T>, D::Error> {
-        let text = Option::<String>::deserialize(deserializer)?;
-        let read = |text: String| T::read(&text).ok_or_else(|| unreadable::<T, D::Error>(&text));
-        text.map(read).transpose()
+        Ok(Option::<One<T>>::deserialize(deserializer)?.map(|One(value)| value))
     }
 }
 
 /// The same for a list.
 pub(crate) mod list {
-    use super::{Deserialize, Deserializer, Display, Readable, Serializer, unreadable};
+    use super::{Deserialize, Deserializer, Display, One, Readable, Serialize, Serializer};
 
-    pub(crate) fn serialize<T: Display, S: Serializer>(
+    pub(crate) fn serialize<T: Display + Serialize, S: Serializer>(
         values: &[T],
         serializer: S,
     ) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(values.iter().map(ToString::to_string))
+        serializer.collect_seq(values.iter().map(One))
     }
 
-    pub(crate) fn deserialize<'de, T: Readable, D: Deserializer<'de>>(
+    pub(crate) fn deserialize<'de, T: Readable + Deserialize<'de>, D: Deserializer<'de>>(
         deserializer: D,
     ) -> Result<Vec<T>, D::Error> {
-        let texts = Vec::<String>::deserialize(deserializer)?;
-        let read = |text: &String| T::read(text).ok_or_else(|| unreadable::<T, D::Error>(text));
-        texts.iter().map(read).collect()
+        let all = Vec::<One<T>>::deserialize(deserializer)?;
+        Ok(all.into_iter().map(|One(value)| value).collect())
     }
 }
 

@@ -1,10 +1,12 @@
 //! Delete work on its way to who asked for it.
 
+use pinfold_core::catalog::Command;
 use pinfold_core::engine::Effect;
 use pinfold_core::id::{CheckpointId, Incarnation, ObjectId, OpId, OwnerId};
+use pinfold_core::outcome::DeleteOutcome;
 use serde::{Deserialize, Serialize};
 
-use super::text;
+use super::{Answer, text};
 
 /// Delete work of one checkpoint that is handed out and not reported yet.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -45,7 +47,24 @@ pub struct WorkList {
     pub work: Vec<WorkItem>,
 }
 
+/// An answer, and the delete work that what was asked handed out.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AnswerAndWork {
+    /// The answer.
+    pub answer: Answer,
+    /// What each `Collect` of the request handed out, and nobody reported yet.
+    pub work: Vec<WorkItem>,
+}
+
 impl WorkItem {
+    /// The report on it: what became of each object, in order.
+    #[must_use]
+    pub fn report(&self, outcome: impl Fn(&WorkObject) -> DeleteOutcome) -> Command {
+        let outcomes = self.objects.iter().map(|it| (it.object, outcome(it))).collect();
+        Command::Deleted { checkpoint: self.checkpoint, outcomes }
+    }
+
     /// What left the engine.
     #[must_use]
     pub fn effect(&self) -> Effect {

@@ -18,10 +18,12 @@ mod work;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use pinfold_core::engine::Effect;
 use pinfold_core::id::OwnerId;
 use pinfold_host::node::{Effects, Node, NodeClient, NodeError};
 use tokio::net::TcpListener;
@@ -116,7 +118,6 @@ pub struct Service {
     shared: Arc<Shared>,
     node: Option<Node>,
     server: Option<JoinHandle<()>>,
-    hands_out: Option<JoinHandle<()>>,
     own_effects: Mutex<Option<Effects>>,
 }
 
@@ -170,8 +171,10 @@ impl Service {
             AuditLog::open(path).map_err(failed)
         });
         let seen = Arc::new(Seen::new(Arc::clone(&work), audit.transpose()?));
-        node.watch(Box::new(Watcher(Arc::clone(&seen))))?;
-        let (hands_out, own_effects) = hand_out(effects, Arc::clone(&work), options.collector)?;
+        // Delete work is taken by who looks on, so that it is there before the answer is.
+        drop(effects);
+        let (own, own_effects) = options.collector.map(own_work).unzip();
+        node.watch(Box::new(Watcher { seen: Arc::clone(&seen), own }))?;
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .enable_all()
             .thread_name("pinfold-serve")
@@ -199,8 +202,8 @@ impl Service {
             })
             .map_err(ServiceError::Threads)?;
         let own_effects = Mutex::new(own_effects);
-        let (node, server, hands_out) = (Some(node), Some(server), Some(hands_out));
-        Ok(Self { address, shared, node, server, hands_out, own_effects })
+        let (node, server) = (Some(node), Some(server));
+        Ok(Self { address, shared, node, server, own_effects })
     }
 
     /// Where it listens.
@@ -229,10 +232,6 @@ impl Service {
         self.close();
         let ended = self.node.take().map_or(Ok(()), Node::stop);
         self.shared.seen.end();
-        if let Some(hands_out) = self.hands_out.take() {
-            // It ends with the node's effects.
-            let _ = hands_out.join();
-        }
         ended
     }
 
@@ -273,27 +272,8 @@ pub fn listen(options: &ServiceOptions) -> Result<std::net::TcpListener, Service
     bound.map_err(|error| ServiceError::Listen { address, error })
 }
 
-/// Gives each piece of delete work to who asked for it.
-fn hand_out(
-    effects: Effects,
-    work: Arc<Work>,
-    collector: Option<OwnerId>,
-) -> Result<(JoinHandle<()>, Option<Effects>), ServiceError> {
-    let (own, own_effects) = std::sync::mpsc::channel();
-    let is_own = move |owner| collector == Some(owner);
-    let hands_out = thread::Builder::new()
-        .name("pinfold-work".into())
-        .spawn(move || {
-            for effect in effects {
-                let pinfold_core::engine::Effect::Delete { by, .. } = &effect;
-                if is_own(by.owner) {
-                    // Without its collector it is handed out again later.
-                    let _ = own.send(effect);
-                } else {
-                    work.handed_out(effect);
-                }
-            }
-        })
-        .map_err(ServiceError::Threads)?;
-    Ok((hands_out, collector.map(|_| own_effects)))
+/// The way of a collector's delete work to it.
+fn own_work(owner: OwnerId) -> ((OwnerId, Sender<Effect>), Effects) {
+    let (own, effects) = channel();
+    ((owner, own), effects)
 }

@@ -13,9 +13,10 @@ use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
+use pinfold_core::catalog::Command;
 use pinfold_core::engine::{Engine, Reply};
-use pinfold_core::id::{ConversationId, EndpointId, Generation, Incarnation, OwnerId};
-use pinfold_host::dto::{Answer, Call, WorkList};
+use pinfold_core::id::{ConversationId, EndpointId, Generation, Incarnation, OpId, OwnerId};
+use pinfold_host::dto::{Answer, AnswerAndWork, Ask, Call, WorkList};
 use pinfold_host::node::{Gone, NodeStats, Unsent};
 use pinfold_host::view::{JobView, PinView, PolicyView, WhyView};
 use serde::Deserialize;
@@ -26,6 +27,7 @@ use super::metrics::Figures;
 use super::page::page;
 use super::work::Whose;
 use super::{Shared, guard};
+use crate::encoding::Encoding;
 use crate::problem::{Code, Problem};
 
 /// The longest that somebody may wait for delete work.
@@ -135,20 +137,28 @@ async fn ready(State(shared): Kept) -> Result<&'static str, Problem> {
     Ok("ready\n")
 }
 
-/// A request of the protocol.
+/// What a call's answer is to bring along.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Along {
+    /// The delete work that it hands out.
+    #[serde(default)]
+    work: bool,
+}
+
+/// A request of the protocol; it is answered in the encoding in which it came.
 async fn call(
     State(shared): Kept,
+    along: Result<Query<Along>, QueryRejection>,
     headers: HeaderMap,
     body: Result<Bytes, BytesRejection>,
-) -> Answered<Answer> {
-    let is_json = |it: &HeaderValue| {
-        let kind = it.to_str().unwrap_or_default().split(';').next().unwrap_or_default();
-        kind.trim().eq_ignore_ascii_case("application/json")
-    };
-    if !headers.get(CONTENT_TYPE).is_some_and(is_json) {
-        let detail = "send `Content-Type: application/json`";
+) -> Result<Response, Problem> {
+    let Query(Along { work }) = along.map_err(|error| malformed(&error.body_text()))?;
+    let Some(encoding) = headers.get(CONTENT_TYPE).and_then(Encoding::of) else {
+        let known = Encoding::ALL.map(Encoding::content_type).join("` or `");
+        let detail = format!("send `Content-Type: {known}`");
         return Err(Problem::new(Code::WrongContentType, detail));
-    }
+    };
     let body = body.map_err(|rejection| match rejection.status().as_u16() {
         413 => Problem::new(
             Code::TooLarge,
@@ -156,13 +166,28 @@ async fn call(
         ),
         _ => Problem::new(Code::Malformed, rejection.body_text()),
     })?;
-    let mut reader = serde_json::Deserializer::from_slice(&body);
-    let call: Call = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
-        Problem::new(Code::Malformed, format!("{}: {}", error.path(), error.inner()))
-    })?;
-    reader.end().map_err(|error| Problem::new(Code::Malformed, error.to_string()))?;
-    let reply = ask(&shared, call).await?;
-    Ok(Json(Answer::from(reply)))
+    let call: Call = encoding.decode(&body).map_err(|what| malformed(&what))?;
+    let collects = if work { collects(&call.ask) } else { Vec::new() };
+    let answer = Answer::from(ask(&shared, call).await?);
+    let written = if work {
+        let work = collects.into_iter().flat_map(|op| shared.work.of_op(op)).collect();
+        encoding.encode(&AnswerAndWork { answer, work })
+    } else {
+        encoding.encode(&answer)
+    };
+    let written = written.map_err(|what| Problem::new(Code::Gone, what))?;
+    Ok(([(CONTENT_TYPE, encoding.content_type())], written).into_response())
+}
+
+/// The operations that ask for delete work.
+fn collects(ask: &Ask) -> Vec<OpId> {
+    let listed = match ask {
+        Ask::Command(command) => std::slice::from_ref(command),
+        Ask::List(commands) => commands,
+        Ask::Register(_) | Ask::Query(_) => &[],
+    };
+    let collects = listed.iter().filter(|it| matches!(it.command, Command::Collect { .. }));
+    collects.map(|it| it.op).collect()
 }
 
 async fn ask(shared: &Arc<Shared>, call: Call) -> Result<Reply, Problem> {

@@ -6,11 +6,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
+use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use pinfold_core::catalog::Command;
-use pinfold_core::engine::{Input, Output, Reply, Request, Ticket};
+use pinfold_core::engine::{Effect, Input, Output, Reply, Request, Ticket};
 use pinfold_core::id::{CheckpointId, Incarnation, ObjectId, OpId, OwnerId, PinId};
 use pinfold_core::outcome::{Evidence, Outcome, Rejection};
 use pinfold_host::dto::ListedCommand;
@@ -227,7 +228,11 @@ impl State {
 
 /// The watcher that a node is given.
 #[derive(Debug)]
-pub(super) struct Watcher(pub(super) Arc<Seen>);
+pub(super) struct Watcher {
+    pub(super) seen: Arc<Seen>,
+    /// The collector in this process, and where its delete work goes.
+    pub(super) own: Option<(OwnerId, Sender<Effect>)>,
+}
 
 impl Watch for Watcher {
     fn took(&mut self, input: &Input) {
@@ -239,14 +244,24 @@ impl Watch for Watcher {
             }
             Request::Query(_) => return,
         };
-        self.0.state().asked.insert(input.ticket, (Instant::now(), asked));
+        self.seen.state().asked.insert(input.ticket, (Instant::now(), asked));
     }
 
     fn idled(&mut self) {}
 
     fn let_out(&mut self, output: &Output) {
-        if let Output::Reply(ticket, reply) = output {
-            self.0.answered(*ticket, reply);
+        match output {
+            Output::Reply(ticket, reply) => self.seen.answered(*ticket, reply),
+            Output::Effect(effect) => {
+                let Effect::Delete { by, .. } = effect;
+                match &self.own {
+                    // Without its collector it is handed out again later.
+                    Some((owner, effects)) if by.owner == *owner => {
+                        let _ = effects.send(effect.clone());
+                    }
+                    _ => self.seen.work.handed_out(effect),
+                }
+            }
         }
     }
 }

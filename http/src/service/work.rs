@@ -4,6 +4,7 @@
 //! handed out again by a later `Collect`; so the list is for those who delete, and for a person who
 //! asks what is outstanding, and nothing depends on it.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
@@ -22,7 +23,6 @@ pub(super) struct Whose {
 
 #[derive(Debug)]
 struct Held {
-    number: u64,
     by: OpId,
     checkpoint: CheckpointId,
     objects: Vec<ObjectId>,
@@ -38,10 +38,13 @@ pub(super) struct Work {
     pub(super) came: Notify,
 }
 
-#[derive(Debug)]
+/// Pieces by their number, and which of them belong to what.
+#[derive(Debug, Default)]
 struct List {
     last: u64,
-    held: Vec<Held>,
+    held: BTreeMap<u64, Held>,
+    by: BTreeSet<(OpId, u64)>,
+    of: BTreeSet<(CheckpointId, u64)>,
 }
 
 impl Work {
@@ -50,7 +53,7 @@ impl Work {
         // them misses anything.
         let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let last = u64::try_from(since_1970.as_micros()).unwrap_or(0);
-        let list = Mutex::new(List { last, held: Vec::new() });
+        let list = Mutex::new(List { last, ..List::default() });
         Self { job, list, came: Notify::new() }
     }
 
@@ -59,13 +62,16 @@ impl Work {
     }
 
     /// Work leaves the node. What the same objects were handed out for before is over.
-    pub(super) fn handed_out(&self, effect: Effect) {
+    pub(super) fn handed_out(&self, effect: &Effect) {
         let Effect::Delete { by, checkpoint, objects } = effect;
         let mut list = self.list();
-        list.strike(checkpoint, &objects);
+        list.strike(*checkpoint, objects);
         list.last += 1;
         let (number, since) = (list.last, Instant::now());
-        list.held.push(Held { number, by, checkpoint, objects, since });
+        list.by.insert((*by, number));
+        list.of.insert((*checkpoint, number));
+        let (by, checkpoint, objects) = (*by, *checkpoint, objects.clone());
+        list.held.insert(number, Held { by, checkpoint, objects, since });
         drop(list);
         self.came.notify_waiters();
     }
@@ -77,55 +83,79 @@ impl Work {
 
     /// Nobody hears from this incarnation any more.
     pub(super) fn fenced(&self, whose: Whose) {
-        self.list().held.retain(|it| !is_of(it, whose));
+        let mut list = self.list();
+        for number in list.of_whom(whose).collect::<Vec<_>>() {
+            list.remove(number);
+        }
     }
 
     /// What is outstanding behind a number: of somebody, or of all.
     pub(super) fn behind(&self, number: u64, whose: Option<Whose>) -> Vec<WorkItem> {
         let list = self.list();
-        let asked = list.held.iter().filter(|it| it.number > number);
-        asked
-            .filter(|it| whose.is_none_or(|whose| is_of(it, whose)))
-            .map(|it| self.item(it))
-            .collect()
+        let mut numbers: Vec<u64> = match whose {
+            Some(whose) => list.of_whom(whose).filter(|it| *it > number).collect(),
+            None => list.held.range(number.saturating_add(1)..).map(|it| *it.0).collect(),
+        };
+        numbers.sort_unstable();
+        numbers.into_iter().filter_map(|number| self.item(&list, number)).collect()
+    }
+
+    /// What an operation handed out, and nobody reported yet.
+    pub(super) fn of_op(&self, op: OpId) -> Vec<WorkItem> {
+        let list = self.list();
+        let numbers = list.by.range((op, 0)..=(op, u64::MAX));
+        numbers.filter_map(|(_, number)| self.item(&list, *number)).collect()
     }
 
     /// How many pieces, how many objects, and for how many seconds the oldest.
     pub(super) fn totals(&self) -> [u64; 3] {
         let list = self.list();
-        let objects = list.held.iter().map(|it| it.objects.len() as u64).sum();
-        let oldest = list.held.iter().map(|it| it.since.elapsed().as_secs()).max();
+        let objects = list.held.values().map(|it| it.objects.len() as u64).sum();
+        let oldest = list.held.values().map(|it| it.since.elapsed().as_secs()).max();
         [list.held.len() as u64, objects, oldest.unwrap_or(0)]
     }
 
-    fn item(&self, held: &Held) -> WorkItem {
-        let Held { number, by, checkpoint, objects, since } = held;
+    fn item(&self, list: &List, number: u64) -> Option<WorkItem> {
+        let Held { by, checkpoint, objects, since } = list.held.get(&number)?;
         let effect = Effect::Delete { by: *by, checkpoint: *checkpoint, objects: objects.clone() };
         let objects = objects.iter().zip(effect.keys(&self.job));
         let object =
             |(object, key): (&ObjectId, Key)| WorkObject { object: *object, key: key.to_string() };
-        WorkItem {
-            number: *number,
+        Some(WorkItem {
+            number,
             owner: by.owner,
             incarnation: by.incarnation,
             by: *by,
             checkpoint: *checkpoint,
             objects: objects.map(object).collect(),
             age_seconds: since.elapsed().as_secs(),
-        }
+        })
     }
 }
 
-fn is_of(held: &Held, whose: Whose) -> bool {
-    (held.by.owner, held.by.incarnation) == (whose.owner, whose.incarnation)
-}
-
 impl List {
-    fn strike(&mut self, checkpoint: CheckpointId, objects: &[ObjectId]) {
-        for it in self.held.iter_mut().filter(|it| it.checkpoint == checkpoint) {
-            it.objects.retain(|object| !objects.contains(object));
+    /// The numbers of somebody's pieces, by operation.
+    fn of_whom(&self, Whose { owner, incarnation }: Whose) -> impl Iterator<Item = u64> {
+        let op = |sequence| OpId { owner, incarnation, sequence };
+        self.by.range((op(0), 0)..=(op(u64::MAX), u64::MAX)).map(|it| it.1)
+    }
+
+    fn remove(&mut self, number: u64) {
+        if let Some(held) = self.held.remove(&number) {
+            self.by.remove(&(held.by, number));
+            self.of.remove(&(held.checkpoint, number));
         }
-        self.held.retain(|it| !it.objects.is_empty());
+    }
+
+    fn strike(&mut self, checkpoint: CheckpointId, objects: &[ObjectId]) {
+        let pieces = self.of.range((checkpoint, 0)..=(checkpoint, u64::MAX));
+        for number in pieces.map(|it| it.1).collect::<Vec<_>>() {
+            let Some(held) = self.held.get_mut(&number) else { continue };
+            held.objects.retain(|object| !objects.contains(object));
+            if held.objects.is_empty() {
+                self.remove(number);
+            }
+        }
     }
 }
 
@@ -163,18 +193,19 @@ mod tests {
             limits: Limits::default(),
         });
         let whose = |owner| Whose { owner: OwnerId::from_u128(owner), incarnation: Incarnation(2) };
-        work.handed_out(effect(1, 7, 2));
-        work.handed_out(effect(2, 8, 3));
+        work.handed_out(&effect(1, 7, 2));
+        work.handed_out(&effect(2, 8, 3));
         assert_eq!(work.totals()[..2], [2, 5]);
         let mine = work.behind(0, Some(whose(2)));
         assert_eq!((mine.len(), mine[0].objects.len()), (1, 3));
         assert!(mine[0].objects[1].key.starts_with("work/"), "{mine:?}");
         assert_eq!(work.behind(mine[0].number, None), []);
         assert_eq!(work.behind(mine[0].number - 1, None), mine);
+        assert_eq!(work.of_op(mine[0].by), mine);
         work.reported(checkpoint(8), &[object(0), object(2)]);
         assert_eq!(work.behind(0, Some(whose(2)))[0].objects[0].object, object(1));
         // The same object goes out again, to somebody else.
-        work.handed_out(effect(1, 8, 2));
+        work.handed_out(&effect(1, 8, 2));
         assert_eq!(work.behind(0, Some(whose(2))), []);
         work.fenced(whose(1));
         assert_eq!(work.totals(), [0, 0, 0]);

@@ -11,6 +11,7 @@ use pinfold_core::id::StartId;
 use pinfold_core::outcome::{Evidence, Outcome};
 use pinfold_host::owner::{Owner, OwnerError};
 use pinfold_http::client::{Client, ClientError, ClientOptions};
+use pinfold_http::encoding::Encoding;
 use pinfold_http::problem::Code;
 use pinfold_http::service::{ServiceOptions, Token};
 
@@ -75,6 +76,10 @@ fn what_was_not_answered_is_asked_again_under_its_operation() {
 /// A proxy that lets a request through and loses its answer: the retry has the first answer.
 #[test]
 fn a_lost_answer_is_asked_for_again() {
+    Encoding::ALL.into_iter().for_each(asked_again);
+}
+
+fn asked_again(encoding: Encoding) {
     let scene = Scene::new();
     let to = scene.service.as_ref().unwrap().address();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -85,7 +90,8 @@ fn a_lost_answer_is_asked_for_again() {
             relay(stream.unwrap(), to, number % 3 != 2);
         }
     });
-    let client = Client::connect(&url, ClientOptions::default()).unwrap();
+    let options = ClientOptions { encoding, ..ClientOptions::default() };
+    let client = Client::connect(&url, options).unwrap();
     let worker = Owner::register(client, "w", Role::Worker, StartId::of_name("w")).unwrap();
     let pins: Vec<_> = (1..=6).map(|number| prepare(&worker, number, 1)).collect();
     let mut generations: Vec<_> = pins.iter().map(|it| it.1.generation.0).collect();
@@ -111,20 +117,19 @@ fn relay(mut from: TcpStream, to: std::net::SocketAddr, answers: bool) {
     let read = to.read(&mut buffer).unwrap_or(0);
     if answers {
         // Only one request goes over each connection.
-        let text = String::from_utf8_lossy(&buffer[..read]).replacen(
-            "\r\n",
-            "\r\nconnection: close\r\n",
-            1,
-        );
-        from.write_all(text.as_bytes()).unwrap();
+        let answer = &buffer[..read];
+        let line = answer.iter().position(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+        for part in [&answer[..line], b"connection: close\r\n", &answer[line..]] {
+            from.write_all(part).unwrap();
+        }
     }
 }
 
 fn is_whole(request: &[u8]) -> bool {
-    let text = String::from_utf8_lossy(request).to_ascii_lowercase();
-    let Some((head, body)) = text.split_once("\r\n\r\n") else { return false };
+    let Some(end) = request.windows(4).position(|it| it == b"\r\n\r\n") else { return false };
+    let head = String::from_utf8_lossy(&request[..end]).to_ascii_lowercase();
     let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
-    length.is_none_or(|length| body.len() >= length.trim().parse().unwrap_or(0))
+    length.is_none_or(|length| request.len() - end - 4 >= length.trim().parse().unwrap_or(0))
 }
 
 #[test]

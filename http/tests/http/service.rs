@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use pinfold_core::catalog::{Command, Role};
-use pinfold_core::id::{ConversationId, TurnId};
+use pinfold_core::engine::{Reply, Request};
+use pinfold_core::id::{ConversationId, OpId, TurnId};
 use pinfold_core::outcome::{DeleteOutcome, Evidence, Outcome, TurnKey};
 use pinfold_http::problem::Code;
 use pinfold_http::service::{Service, ServiceError, ServiceOptions, Token};
@@ -50,6 +51,40 @@ fn a_call_is_answered_as_data() {
     assert_eq!((refused.status, &*refused.body), (200, r#"{"refused":"unknown_incarnation"}"#));
     let other = r#"{"epoch":"0000000000000000000000000000000e","ask":{"query":"job"}}"#;
     assert_eq!(scene.call(other).body, r#""wrong_epoch""#);
+}
+
+/// Who collects is told what to delete with the answer, also when it asks again; until it reports.
+#[test]
+fn delete_work_comes_along_with_an_answer() {
+    let scene = Scene::new();
+    let worker = scene.owner("w", Role::Worker);
+    let (pin, checkpoint) = prepare(&worker, 1, 2);
+    end(&worker, pin, Evidence::QuiescedFailure, None);
+    let (owner, incarnation) = worker.identity();
+    let op = OpId { owner, incarnation, sequence: 9 };
+    let collect = Request::Command(op, Command::Collect { limit: 9 });
+    let collected = Reply::Command(Ok(Outcome::Collected { objects: 2, more: false }));
+    let client = scene.client();
+    for _ in 0..2 {
+        let (reply, work) = client.ask_with_work(&collect).unwrap();
+        assert_eq!(reply, collected);
+        let [item] = &work[..] else { panic!("{work:?}") };
+        assert_eq!((item.by, item.checkpoint, item.objects.len()), (op, checkpoint, 2));
+    }
+    let report = client.ask_with_work(&collect).unwrap().1[0].report(|_| DeleteOutcome::Gone);
+    let op = OpId { sequence: 10, ..op };
+    let (reply, work) = client.ask_with_work(&Request::Command(op, report)).unwrap();
+    assert_eq!(reply, Reply::Command(Ok(Outcome::Deleted { left: 0 })));
+    assert_eq!(work, []);
+    assert_eq!(client.ask_with_work(&collect).unwrap(), (collected, Vec::new()));
+    // The same by hand.
+    let query = format!(r#"{{"epoch":"{}","ask":{{"query":"gauges"}}}}"#, genesis().epoch);
+    let head = "POST /v1/call?work=true HTTP/1.1\r\ncontent-type: application/json";
+    let answer = scene.send(head, &query).json();
+    assert_eq!(answer["work"], serde_json::json!([]));
+    assert_eq!(answer["answer"]["gauges"]["checkpoints"], 0);
+    let head = "POST /v1/call?works=true HTTP/1.1\r\ncontent-type: application/json";
+    scene.send(head, &query).is_problem(400, "malformed");
 }
 
 #[test]

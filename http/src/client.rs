@@ -189,6 +189,10 @@ impl Client {
                 let path = format!("{whose}&after={last}&wait_seconds={most}");
                 let Ok(value) = client.view(&path) else { return };
                 let Ok(WorkList { work }) = serde_json::from_value(value) else { return };
+                if work.is_empty() && most == 0 {
+                    // A try is too short to wait there, so it waits here.
+                    thread::sleep(PAUSES[0]);
+                }
                 for item in work {
                     last = item.number;
                     if tell.send(item.effect()).is_err() {

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test's own steps")]
 
 mod client;
+mod faulty;
 mod page;
 mod scene;
 mod service;

@@ -1,13 +1,16 @@
 //! Connections: so many at once, each for as long as somebody speaks.
 //!
 //! Protects the journal from whoever only connects: a process has so many files, and one that has
-//! none left cannot write. A connection on which nobody begins a request for a while is closed.
+//! none left cannot write. A connection on which nobody begins a request for a while is closed, and
+//! so is one whose answer nobody reads. An end waits for whole requests alone.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use axum::Router;
 use hyper::server::conn::http1;
+use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
@@ -15,11 +18,13 @@ use tokio::net::TcpListener;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::Shared;
+use super::patient::Patient;
 
-/// How long a connection may be without a request, or a request's head under way.
-const SILENCE: Duration = Duration::from_secs(30);
 /// The pause after a connection that could not be taken, as where there are too many files.
 const REFUSED: Duration = Duration::from_millis(100);
+/// How long an end lets a connection go on on which no request is answered: its last answer is
+/// written meanwhile, and half a request may still become one.
+const LAST_WORDS: Duration = Duration::from_millis(300);
 
 /// Serves connections until the service is drained, and then those that are under way, for as long
 /// as that may take.
@@ -35,12 +40,28 @@ pub(super) async fn serve(listener: TcpListener, app: Router, shared: Arc<Shared
         };
         let Some((stream, permit)) = came else { continue };
         let mut builder = http1::Builder::new();
-        builder.timer(TokioTimer::new()).header_read_timeout(SILENCE);
-        let service = TowerToHyperService::new(app.clone());
-        let connection = graceful.watch(builder.serve_connection(TokioIo::new(stream), service));
+        let silence = shared.options.silence;
+        builder.timer(TokioTimer::new()).header_read_timeout(silence);
+        let asked = Arc::new(AtomicUsize::new(0));
+        let app = TowerToHyperService::new(app.clone());
+        let counts = Arc::clone(&asked);
+        let service = service_fn(move |request| {
+            let (under_way, answer) = (UnderWay::begin(&counts), app.call(request));
+            async move {
+                let answer = answer.await;
+                drop(under_way);
+                answer
+            }
+        });
+        let stream = TokioIo::new(Patient::new(stream, silence));
+        let connection = graceful.watch(builder.serve_connection(stream, service));
+        let shared = Arc::clone(&shared);
         tokio::spawn(async move {
-            // How it ended is its client's to know.
-            let _ = connection.await;
+            tokio::select! {
+                // How it ended is its client's to know.
+                _ = connection => {}
+                () = nobody_asks(&shared, &asked) => {}
+            }
             drop(permit);
         });
     }
@@ -65,5 +86,38 @@ async fn accept(
             tokio::time::sleep(REFUSED).await;
             None
         }
+    }
+}
+
+/// A request that is being answered.
+struct UnderWay(Arc<AtomicUsize>);
+
+impl UnderWay {
+    fn begin(count: &Arc<AtomicUsize>) -> Self {
+        count.fetch_add(1, Ordering::Relaxed);
+        Self(Arc::clone(count))
+    }
+}
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Waits until the service is drained, and no request was answered on this connection for a while.
+async fn nobody_asks(shared: &Shared, asked: &AtomicUsize) {
+    let drained = shared.drained.notified();
+    if !shared.is_draining() {
+        drained.await;
+    }
+    let mut before = 1;
+    loop {
+        let now = asked.load(Ordering::Relaxed);
+        if before == 0 && now == 0 {
+            return;
+        }
+        before = now;
+        tokio::time::sleep(LAST_WORDS).await;
     }
 }

@@ -7,10 +7,12 @@
 
 mod answers;
 mod audit;
+mod body;
 mod connections;
 mod guard;
 mod metrics;
 mod page;
+mod patient;
 mod routes;
 mod seen;
 mod work;
@@ -47,10 +49,15 @@ pub struct ServiceOptions {
     pub token: Option<Token>,
     /// The longest body, in bytes.
     pub body_bytes: usize,
+    /// How long a body may be on its way.
+    pub body_within: Duration,
     /// How long a request may take; the wait for delete work comes on top.
     pub answer_within: Duration,
     /// How many connections there are at most; the next one waits until another ends.
     pub connections: usize,
+    /// How long a connection may be without a request, half a head on its way, or an answer not
+    /// read on; then it is closed.
+    pub silence: Duration,
     /// How many requests are under way at most; the next one is told to come again.
     pub requests: usize,
     /// How long a stop waits for requests that are under way.
@@ -68,8 +75,10 @@ impl Default for ServiceOptions {
             listen: SocketAddr::from(([127, 0, 0, 1], 0)),
             token: None,
             body_bytes: 8 << 20,
+            body_within: Duration::from_secs(10),
             answer_within: Duration::from_secs(30),
             connections: 4096,
+            silence: Duration::from_secs(30),
             requests: 4096,
             drain_within: Duration::from_secs(10),
             audit: None,
@@ -129,6 +138,8 @@ struct Shared {
     work: Arc<Work>,
     options: ServiceOptions,
     room: Semaphore,
+    /// Bytes that bodies may have.
+    bodies: Semaphore,
     draining: AtomicBool,
     /// Rung once: those who wait for delete work go, and the server takes nothing new.
     drained: Notify,
@@ -187,10 +198,11 @@ impl Service {
         };
         let address = listener.local_addr().map_err(listened)?;
         let room = Semaphore::new(options.requests.min(Semaphore::MAX_PERMITS));
+        let bodies = body::budget(options.body_bytes);
         let (draining, drained) = Default::default();
         let client = node.client();
         let shared =
-            Arc::new(Shared { node: client, seen, work, options, room, draining, drained });
+            Arc::new(Shared { node: client, seen, work, options, room, bodies, draining, drained });
         let served = Arc::clone(&shared);
         let server = thread::Builder::new()
             .name("pinfold-server".into())

@@ -26,7 +26,7 @@ use super::answers::{EndpointAnswer, JobAnswer, LedgerAnswer, PinAnswer, PinsAns
 use super::metrics::Figures;
 use super::page::page;
 use super::work::Whose;
-use super::{Shared, guard};
+use super::{Shared, body, guard};
 use crate::encoding::Encoding;
 use crate::problem::{Code, Problem};
 
@@ -95,6 +95,7 @@ async fn admit(State(shared): Kept, request: Request, next: Next) -> Result<Resp
         let detail = "it answers what is under way and ends: ask again when it is back";
         return Err(Problem::new(Code::Draining, detail));
     }
+    let (request, _bytes) = body::whole(&shared, request).await?;
     let Ok(_room) = shared.room.try_acquire() else {
         let detail = format!("{} requests are under way: come again", shared.options.requests);
         return Err(Problem::new(Code::Busy, detail));

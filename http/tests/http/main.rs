@@ -3,6 +3,7 @@
 
 mod client;
 mod faulty;
+mod hostile;
 mod page;
 mod scene;
 mod service;

@@ -95,10 +95,7 @@ impl Network {
         let dir = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
         let job = Genesis { policy: Policy { turns: 3, ..Policy::default() }, ..genesis() };
         let (node, effects) = Node::create(dir.path(), job.clone()).unwrap();
-        // What the network left open is under way until then.
-        let drain_within = Duration::from_secs(1);
-        let options = ServiceOptions { drain_within, ..ServiceOptions::default() };
-        let service = Service::start(node, effects, options).unwrap();
+        let service = Service::start(node, effects, ServiceOptions::default()).unwrap();
         let proxy = Proxy::start(service.address(), DEADLINE, seed);
         let store = FileStore::create(&dir.path().join("store"), FileStoreOptions::default());
         let (service, store) = (Mutex::new(Some(service)), Arc::new(store.unwrap()));

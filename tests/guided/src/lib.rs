@@ -7,6 +7,20 @@
 mod targets;
 
 #[test]
+fn answer() {
+    bolero::check!().for_each(|input: &[u8]| {
+        targets::ANSWER.judge(input);
+    });
+}
+
+#[test]
+fn call() {
+    bolero::check!().for_each(|input: &[u8]| {
+        targets::CALL.judge(input);
+    });
+}
+
+#[test]
 fn journal() {
     bolero::check!().for_each(|input: &[u8]| {
         targets::JOURNAL.judge(input);

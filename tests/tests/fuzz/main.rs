@@ -18,6 +18,16 @@ mod targets;
 use run::run;
 
 #[test]
+fn answer() {
+    run(&targets::ANSWER);
+}
+
+#[test]
+fn call() {
+    run(&targets::CALL);
+}
+
+#[test]
 fn journal() {
     run(&targets::JOURNAL);
 }

@@ -1,5 +1,7 @@
 //! The decoders under test, and what each has to keep to.
 
+mod answer;
+mod call;
 mod journal;
 mod log;
 mod manifest;
@@ -25,6 +27,11 @@ const BYTES_AT_LEAST: u64 = 64 << 10;
 /// A list is reserved for as many rows as bytes are left, and a row may have some hundred bytes.
 const ROWS: u64 = 1024;
 
+/// A list, and the owner that is told it.
+pub(crate) const ANSWER: Target =
+    Target { name: "answer", decode: answer::decode, bytes_per_byte: ROWS };
+/// The engine that a request is asked of.
+pub(crate) const CALL: Target = Target { name: "call", decode: call::decode, bytes_per_byte: ROWS };
 pub(crate) const JOURNAL: Target =
     Target { name: "journal", decode: journal::decode, bytes_per_byte: ROWS };
 /// The engine that a log is replayed through, with its records, and what the rules remember.

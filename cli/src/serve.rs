@@ -15,10 +15,11 @@ use pinfold_host::journal::SegmentLog;
 use pinfold_host::node::{Effects, Node, NodeError};
 use pinfold_http::descriptor::Descriptor;
 use pinfold_http::service::{Service, ServiceError, ServiceOptions, listen};
+use pinfold_http::tls::{Pem, ServerTls};
 use pinfold_workload::unit::{bytes, parse_bytes, parse_within};
 use serde::Serialize;
 
-use crate::server::token;
+use crate::server::{identity, token};
 use crate::signals::signals;
 use crate::table::{json, print};
 use crate::{Ending, Failure};
@@ -70,6 +71,19 @@ pub(crate) struct Arguments {
     /// The file of the token that every request has to bring along
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
+    /// Speak TLS: the file of its certificate, with those behind it that vouch for it
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    tls_cert: Option<PathBuf>,
+    /// The file of that certificate's private key
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
+    /// Take only clients with a certificate, which a CA of this file vouches for
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    client_ca: Option<PathBuf>,
+    /// By which name it is asked: it stands in the URL that is printed and described, in place of
+    /// the address
+    #[arg(long, value_name = "NAME")]
+    host: Option<String>,
     /// Write here where the coordinator is, for those on this machine
     #[arg(long, value_name = "FILE")]
     descriptor: Option<PathBuf>,
@@ -105,6 +119,8 @@ Examples:
   pinfold serve --data ./job                       a new job, or the one of this folder
   pinfold serve --data ./job --store ./objects     it also deletes what nothing holds any more
   pinfold serve --data ./job --listen 0.0.0.0:7311 --token-file ./token
+  pinfold serve --data ./job --listen 0.0.0.0:7311 --host job.example \
+      --tls-cert ./job.pem --tls-key ./job.key --client-ca ./workers.pem
   curl http://127.0.0.1:7311/v1/job                which job is that, and what does it hold?
   curl http://127.0.0.1:7311/v1/checkpoints/7      why is checkpoint 7 still here?
 
@@ -125,11 +141,15 @@ struct Listening<'a> {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Ending, Failure> {
     let token = arguments.token_file.as_deref().map(token).transpose()?;
+    let tls = tls(arguments)?;
+    let trusted = arguments.tls_cert.as_deref();
+    let trusted = trusted.filter(|_| tls.as_ref().is_some_and(ServerTls::is_self_contained));
     let stop = signals()?;
     let collects = arguments.store.is_some() && arguments.collect == Collect::Auto;
     let options = ServiceOptions {
         listen: arguments.listen,
         token,
+        tls,
         collector: collects.then(collecting::owner),
         audit: Some(arguments.data.join("audit.jsonl")),
         connections: connections(),
@@ -143,10 +163,14 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending, Failure> {
     let job = node.job().clone();
     let service = Service::start_on(listener, node, effects, options).map_err(failure)?;
     let descriptor = Descriptor {
-        url: format!("http://{}", service.address()),
+        url: match &arguments.host {
+            Some(host) => service.url_by(host),
+            None => service.url(),
+        },
         namespace: job.namespace.to_string(),
         epoch: job.epoch.to_string(),
         token_file: arguments.token_file.as_deref().map(absolute),
+        ca_file: trusted.map(absolute),
     };
     if let Some(path) = &arguments.descriptor {
         descriptor.write(path).map_err(|error| Failure::Input(error.to_string()))?;
@@ -179,6 +203,22 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending, Failure> {
     drop(collector);
     service.stop().map_err(node_failure)?;
     Ok(Ending::Held)
+}
+
+/// How it speaks TLS; what cannot work is refused.
+fn tls(arguments: &Arguments) -> Result<Option<ServerTls>, Failure> {
+    let (Some(certificate), Some(key)) = (&arguments.tls_cert, &arguments.tls_key) else {
+        return Ok(None);
+    };
+    let ca = arguments.client_ca.as_deref().map(Pem::read).transpose()?;
+    let tls = ServerTls::new(identity(certificate, key)?, ca.as_ref())?;
+    match &arguments.host {
+        Some(host) if !tls.is_for(host) => Err(Failure::Input(format!(
+            "--host {host}: the certificate of {} is not for this name",
+            certificate.display()
+        ))),
+        _ => Ok(Some(tls)),
+    }
 }
 
 fn greet(

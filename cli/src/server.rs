@@ -8,6 +8,7 @@ use pinfold_http::client::{Client, ClientError, ClientOptions};
 use pinfold_http::descriptor::Descriptor;
 use pinfold_http::problem::Code;
 use pinfold_http::service::Token;
+use pinfold_http::tls::{ClientTls, Identity, Pem, TlsError};
 use serde::de::DeserializeOwned;
 
 use crate::Failure;
@@ -27,6 +28,16 @@ pub(crate) struct Server {
     /// The file of the coordinator's token
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
+    /// The CA that vouches for an https coordinator, or its own certificate where it is
+    /// self-signed; the system's CAs without it
+    #[arg(long, value_name = "FILE")]
+    tls_ca: Option<PathBuf>,
+    /// The certificate to show to a coordinator that asks for one
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    tls_cert: Option<PathBuf>,
+    /// The private key of that certificate
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
 }
 
 impl Server {
@@ -48,10 +59,25 @@ impl Server {
         let file = described.as_ref().and_then(|it| it.token_file.as_ref());
         let file = self.token_file.as_ref().or(file);
         let token = file.map(|file| token(file)).transpose()?;
+        let ca = described.as_ref().and_then(|it| it.ca_file.as_ref());
+        let tls = self.tls(self.tls_ca.as_ref().or(ca))?;
         let (give_up_after, try_within) = (PATIENCE, PATIENCE);
         let options =
-            ClientOptions { token, give_up_after, try_within, ..ClientOptions::default() };
+            ClientOptions { token, tls, give_up_after, try_within, ..ClientOptions::default() };
         Ok((url.clone(), options))
+    }
+
+    /// Whom to trust, and what to show, where either is named.
+    fn tls(&self, ca: Option<&PathBuf>) -> Result<Option<ClientTls>, Failure> {
+        let identity = match (&self.tls_cert, &self.tls_key) {
+            (Some(certificate), Some(key)) => Some(identity(certificate, key)?),
+            _ => None,
+        };
+        if ca.is_none() && identity.is_none() {
+            return Ok(None);
+        }
+        let ca = ca.map(|ca| Pem::read(ca)).transpose()?;
+        Ok(Some(ClientTls::new(ca.as_ref(), identity)?))
     }
 
     /// A client of it.
@@ -85,11 +111,22 @@ pub(crate) fn token(file: &Path) -> Result<Token, Failure> {
     Token::new(&text).map_err(|error| wrong(error.to_string()))
 }
 
+/// A certificate and its key.
+pub(crate) fn identity(certificate: &Path, key: &Path) -> Result<Identity, Failure> {
+    Ok(Identity::new(&Pem::read(certificate)?, &Pem::read(key)?)?)
+}
+
+impl From<TlsError> for Failure {
+    fn from(error: TlsError) -> Self {
+        Self::Input(error.to_string())
+    }
+}
+
 /// What is wrong where a client has no answer.
 pub(crate) fn failure(error: ClientError) -> Failure {
     let text = error.to_string();
     match error {
-        ClientError::Url { .. } => Failure::Input(text),
+        ClientError::Url { .. } | ClientError::Tls { .. } => Failure::Input(text),
         ClientError::Problem(problem) => match problem.code {
             Code::Malformed | Code::Unauthorized | Code::NotFound => Failure::Input(text),
             _ => Failure::Incomplete(text),

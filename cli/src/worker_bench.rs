@@ -70,7 +70,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending, Failure> {
         load(&url, &client, options)
     } else {
         let own = Own::start(Epoch::from_u128(u128::from_be_bytes(epoch)))?;
-        load(&format!("http://{}", own.service.address()), &Default::default(), options)
+        load(&own.service.url(), &Default::default(), options)
     };
     let report = report.map_err(|error| match error {
         LoadError::Client(error) => failure(error),

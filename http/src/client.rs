@@ -21,6 +21,7 @@ use pinfold_host::owner::Owner;
 use reqwest::StatusCode;
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE};
 use reqwest::redirect::Policy;
+use rustls::ClientConfig;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use tokio::runtime::Runtime;
@@ -28,6 +29,7 @@ use tokio::runtime::Runtime;
 use crate::encoding::Encoding;
 use crate::problem::{Code, Problem};
 use crate::service::Token;
+use crate::tls::{ClientTls, final_failure, nobody};
 
 /// The first pause before a request is sent again, and the longest.
 const PAUSES: [Duration; 2] = [Duration::from_millis(20), Duration::from_secs(1)];
@@ -42,6 +44,9 @@ pub struct ClientOptions {
     pub token: Option<Token>,
     /// In which bytes it asks, and is answered.
     pub encoding: Encoding,
+    /// Whom it trusts and what it shows where it speaks TLS; without it, whom the system's CAs
+    /// vouch for.
+    pub tls: Option<ClientTls>,
     /// How long one try may take.
     pub try_within: Duration,
     /// How long a request is tried again, from its first try on.
@@ -53,6 +58,7 @@ impl Default for ClientOptions {
         Self {
             token: None,
             encoding: Encoding::default(),
+            tls: None,
             try_within: Duration::from_secs(35),
             give_up_after: Duration::from_secs(120),
         }
@@ -68,6 +74,14 @@ pub enum ClientError {
         /// The URL.
         url: String,
         /// What is wrong with it.
+        what: String,
+    },
+    /// TLS will not do with this coordinator: one side does not take the other's certificate.
+    #[error("{url}: {what}")]
+    Tls {
+        /// Who was asked.
+        url: String,
+        /// Who does not take what.
         what: String,
     },
     /// The coordinator will not have it, now or later.
@@ -214,10 +228,19 @@ impl AsyncClient {
     pub async fn connect(url: &str, options: ClientOptions) -> Result<Self, ClientError> {
         let bad = |what: String| ClientError::Url { url: url.to_string(), what };
         let parsed = reqwest::Url::parse(url).map_err(|error| bad(error.to_string()))?;
-        if parsed.scheme() != "http" {
-            return Err(bad(format!("{} is not spoken", parsed.scheme())));
-        }
+        let config = match (parsed.scheme(), &options.tls) {
+            ("http", None) => nobody().map_err(|error| bad(error.to_string()))?,
+            // Whoever names a CA does not mean to be overheard.
+            ("http", Some(_)) => return Err(bad("with TLS it is an https URL".into())),
+            ("https", tls) => {
+                let tls = tls.clone().map_or_else(|| ClientTls::new(None, None), Ok);
+                let tls = tls.map_err(|error| bad(error.to_string()))?;
+                ClientConfig::clone(&tls.config)
+            }
+            (scheme, _) => return Err(bad(format!("{scheme} is not spoken"))),
+        };
         let http = reqwest::Client::builder()
+            .tls_backend_preconfigured(config)
             .timeout(options.try_within)
             .tcp_nodelay(true)
             .pool_idle_timeout(IDLE)
@@ -307,6 +330,8 @@ enum Tried {
     Again(String),
     /// It will not.
     Never(Problem),
+    /// One side does not trust the other.
+    Untrusted(String),
 }
 
 impl AsyncClient {
@@ -322,6 +347,9 @@ impl AsyncClient {
             let what = match tried(encoding, send()).await {
                 Ok(answer) => return Ok(answer),
                 Err(Tried::Never(problem)) => return Err(problem.into()),
+                Err(Tried::Untrusted(what)) => {
+                    return Err(ClientError::Tls { url: self.url.to_string(), what });
+                }
                 Err(Tried::Again(what)) => what,
             };
             if until.is_some_and(|until| Instant::now() + pause > until) {
@@ -342,7 +370,10 @@ async fn tried<T: DeserializeOwned>(
     encoding: Encoding,
     request: reqwest::RequestBuilder,
 ) -> Result<T, Tried> {
-    let again = |error: reqwest::Error| Tried::Again(in_full(&error));
+    let again = |error: reqwest::Error| match final_failure(&error) {
+        Some(what) => Tried::Untrusted(what),
+        None => Tried::Again(in_full(&error)),
+    };
     let response = request.send().await.map_err(again)?;
     let status = response.status();
     let body = response.bytes().await.map_err(again)?;

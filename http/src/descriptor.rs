@@ -22,6 +22,9 @@ pub struct Descriptor {
     /// Where its token is, if it asks for one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token_file: Option<PathBuf>,
+    /// Where the certificate is that a client has to trust, if that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ca_file: Option<PathBuf>,
 }
 
 /// Why a descriptor cannot be written or read.
@@ -133,7 +136,7 @@ mod tests {
         let path = dir.path().join("job.json");
         let url = "http://127.0.0.1:1".to_string();
         let (namespace, epoch) = ("job".to_string(), "e1".to_string());
-        let first = Descriptor { url, namespace, epoch, token_file: None };
+        let first = Descriptor { url, namespace, epoch, token_file: None, ca_file: None };
         first.write(&path).unwrap();
         assert_eq!(Descriptor::read(&path).unwrap(), first);
         #[cfg(unix)]

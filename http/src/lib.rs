@@ -44,3 +44,4 @@ pub mod encoding;
 pub mod load;
 pub mod problem;
 pub mod service;
+pub mod tls;

@@ -2,7 +2,8 @@
 //!
 //! Protects the journal from whoever only connects: a process has so many files, and one that has
 //! none left cannot write. A connection on which nobody begins a request for a while is closed, and
-//! so is one whose answer nobody reads. An end waits for whole requests alone.
+//! so is one whose answer nobody reads, or on which TLS does not begin; each begins by itself, so
+//! that nobody waits for another. An end waits for whole requests alone.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,10 +13,13 @@ use axum::Router;
 use hyper::server::conn::http1;
 use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::server::graceful::GracefulShutdown;
+use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use hyper_util::service::TowerToHyperService;
-use tokio::net::TcpListener;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
 
 use super::Shared;
 use super::patient::Patient;
@@ -31,6 +35,8 @@ const LAST_WORDS: Duration = Duration::from_millis(300);
 pub(super) async fn serve(listener: TcpListener, app: Router, shared: Arc<Shared>) {
     let room = Arc::new(Semaphore::new(shared.options.connections));
     let graceful = GracefulShutdown::new();
+    let acceptor = shared.options.tls.as_ref();
+    let acceptor = acceptor.map(|tls| TlsAcceptor::from(Arc::clone(&tls.config)));
     let drained = shared.drained.notified();
     tokio::pin!(drained);
     loop {
@@ -39,28 +45,17 @@ pub(super) async fn serve(listener: TcpListener, app: Router, shared: Arc<Shared
             came = accept(&listener, &room) => came,
         };
         let Some((stream, permit)) = came else { continue };
-        let mut builder = http1::Builder::new();
-        let silence = shared.options.silence;
-        builder.timer(TokioTimer::new()).header_read_timeout(silence);
-        let asked = Arc::new(AtomicUsize::new(0));
-        let app = TowerToHyperService::new(app.clone());
-        let counts = Arc::clone(&asked);
-        let service = service_fn(move |request| {
-            let (under_way, answer) = (UnderWay::begin(&counts), app.call(request));
-            async move {
-                let answer = answer.await;
-                drop(under_way);
-                answer
-            }
-        });
-        let stream = TokioIo::new(Patient::new(stream, silence));
-        let connection = graceful.watch(builder.serve_connection(stream, service));
+        let (app, watcher) = (app.clone(), graceful.watcher());
+        let acceptor = acceptor.clone();
         let shared = Arc::clone(&shared);
         tokio::spawn(async move {
-            tokio::select! {
-                // How it ended is its client's to know.
-                _ = connection => {}
-                () = nobody_asks(&shared, &asked) => {}
+            match acceptor {
+                None => speak(stream, app, watcher, &shared).await,
+                Some(acceptor) => {
+                    if let Some(stream) = begun(stream, &acceptor, &shared).await {
+                        speak(stream, app, watcher, &shared).await;
+                    }
+                }
             }
             drop(permit);
         });
@@ -70,11 +65,55 @@ pub(super) async fn serve(listener: TcpListener, app: Router, shared: Arc<Shared
     let _ = tokio::time::timeout(shared.options.drain_within, graceful.shutdown()).await;
 }
 
+/// Answers the requests of one connection.
+async fn speak<S>(stream: S, app: Router, watcher: Watcher, shared: &Shared)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let silence = shared.options.silence;
+    let mut builder = http1::Builder::new();
+    builder.timer(TokioTimer::new()).header_read_timeout(silence);
+    let asked = Arc::new(AtomicUsize::new(0));
+    let app = TowerToHyperService::new(app);
+    let counts = Arc::clone(&asked);
+    let service = service_fn(move |request| {
+        let (under_way, answer) = (UnderWay::begin(&counts), app.call(request));
+        async move {
+            let answer = answer.await;
+            drop(under_way);
+            answer
+        }
+    });
+    let stream = TokioIo::new(Patient::new(stream, silence));
+    tokio::select! {
+        // How it ended is its client's to know.
+        _ = watcher.watch(builder.serve_connection(stream, service)) => {}
+        () = nobody_asks(shared, &asked) => {}
+    }
+}
+
+/// The connection once TLS has begun on it; none where it does not in time, or the service ends.
+async fn begun(
+    stream: TcpStream,
+    acceptor: &TlsAcceptor,
+    shared: &Shared,
+) -> Option<TlsStream<TcpStream>> {
+    let drained = shared.drained.notified();
+    if shared.is_draining() {
+        return None;
+    }
+    let begins = tokio::time::timeout(shared.options.handshake_within, acceptor.accept(stream));
+    tokio::select! {
+        () = drained => None,
+        begun = begins => begun.ok()?.ok(),
+    }
+}
+
 /// The next connection, once there is room for it; none where it could not be taken.
 async fn accept(
     listener: &TcpListener,
     room: &Arc<Semaphore>,
-) -> Option<(tokio::net::TcpStream, OwnedSemaphorePermit)> {
+) -> Option<(TcpStream, OwnedSemaphorePermit)> {
     let permit = Arc::clone(room).acquire_owned().await.ok()?;
     match listener.accept().await {
         Ok((stream, _)) => {

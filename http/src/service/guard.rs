@@ -1,9 +1,12 @@
-//! Who may ask: whoever has the token, or anybody on this machine where there is none.
+//! Who may ask: whoever has the token or a certificate, or anybody on this machine where neither is
+//! asked for.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
 use subtle::ConstantTimeEq;
+
+use super::ServiceOptions;
 
 /// The fewest bytes of a token: 128 bits in hexadecimal.
 const FEWEST: usize = 32;
@@ -63,17 +66,22 @@ impl fmt::Debug for Token {
     }
 }
 
-/// An address that others could reach, without a token to keep them out.
+/// An address that others could reach, with nothing to keep them out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{0} can be reached from other machines, and whoever reaches it may do everything: give it a \
-     token, or listen on a loopback address like 127.0.0.1:7311"
+     token, take only clients with a certificate, or listen on a loopback address like \
+     127.0.0.1:7311"
 )]
 pub struct Open(pub SocketAddr);
 
-/// Without a token, only this machine may reach the service.
-pub(super) fn check(address: SocketAddr, token: Option<&Token>) -> Result<(), Open> {
-    if token.is_some() || address.ip().is_loopback() { Ok(()) } else { Err(Open(address)) }
+/// Where neither a token nor a client's certificate is asked for, only this machine may reach the
+/// service.
+pub(super) fn check(address: SocketAddr, options: &ServiceOptions) -> Result<(), Open> {
+    match options.knows_who_asks() || address.ip().is_loopback() {
+        true => Ok(()),
+        false => Err(Open(address)),
+    }
 }
 
 /// Whether a `Host` header names this machine. Without a token, a browser that a stranger's page
@@ -128,11 +136,13 @@ mod tests {
 
     #[test]
     fn only_this_machine_needs_no_token() {
-        let token = Token::new(&"k".repeat(32)).unwrap();
+        let token = Some(Token::new(&"k".repeat(32)).unwrap());
+        let open = ServiceOptions::default();
+        let guarded = ServiceOptions { token, ..ServiceOptions::default() };
         for (address, alone) in [("127.0.0.1:1", true), ("[::1]:1", true), ("0.0.0.0:1", false)] {
             let address = address.parse().unwrap();
-            assert_eq!(check(address, None).is_ok(), alone, "{address}");
-            assert_eq!(check(address, Some(&token)), Ok(()));
+            assert_eq!(check(address, &open).is_ok(), alone, "{address}");
+            assert_eq!(check(address, &guarded), Ok(()));
         }
     }
 }

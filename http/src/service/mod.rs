@@ -33,6 +33,7 @@ use tokio::sync::{Notify, Semaphore};
 
 pub use guard::{Open, Token, TokenError};
 
+use crate::tls::ServerTls;
 use audit::AuditLog;
 use seen::{Seen, Watcher};
 use work::Work;
@@ -47,6 +48,10 @@ pub struct ServiceOptions {
     pub listen: SocketAddr,
     /// Who has it may ask.
     pub token: Option<Token>,
+    /// How it speaks TLS, if it does.
+    pub tls: Option<ServerTls>,
+    /// How long a client may take to begin with TLS.
+    pub handshake_within: Duration,
     /// The longest body, in bytes.
     pub body_bytes: usize,
     /// How long a body may be on its way.
@@ -74,6 +79,8 @@ impl Default for ServiceOptions {
         Self {
             listen: SocketAddr::from(([127, 0, 0, 1], 0)),
             token: None,
+            tls: None,
+            handshake_within: Duration::from_secs(10),
             body_bytes: 8 << 20,
             body_within: Duration::from_secs(10),
             answer_within: Duration::from_secs(30),
@@ -84,6 +91,13 @@ impl Default for ServiceOptions {
             audit: None,
             collector: None,
         }
+    }
+}
+
+impl ServiceOptions {
+    /// Whether nobody asks without a secret of his own.
+    fn knows_who_asks(&self) -> bool {
+        self.token.is_some() || self.tls.as_ref().is_some_and(ServerTls::is_mutual)
     }
 }
 
@@ -156,7 +170,7 @@ impl Service {
     ///
     /// # Errors
     /// [`ServiceError`] when the address cannot be listened on, or could be reached by others and
-    /// there is no token.
+    /// nothing keeps them out.
     pub fn start(
         node: Node,
         effects: Effects,
@@ -224,6 +238,22 @@ impl Service {
         self.address
     }
 
+    /// The URL of that address.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("{}://{}", self.scheme(), self.address)
+    }
+
+    /// The URL by a name of this machine.
+    #[must_use]
+    pub fn url_by(&self, host: &str) -> String {
+        format!("{}://{host}:{}", self.scheme(), self.address.port())
+    }
+
+    fn scheme(&self) -> &'static str {
+        if self.shared.options.tls.is_some() { "https" } else { "http" }
+    }
+
     /// A way to ask the node in this process.
     #[must_use]
     pub fn node(&self) -> NodeClient {
@@ -274,11 +304,11 @@ impl Drop for Service {
 /// Listens where a service is to be, before anything else is done for it.
 ///
 /// # Errors
-/// [`ServiceError`] when the address cannot be listened on, or could be reached by others and there
-/// is no token.
+/// [`ServiceError`] when the address cannot be listened on, or could be reached by others and
+/// nothing keeps them out.
 pub fn listen(options: &ServiceOptions) -> Result<std::net::TcpListener, ServiceError> {
     let address = options.listen;
-    guard::check(address, options.token.as_ref())?;
+    guard::check(address, options)?;
     let bound = std::net::TcpListener::bind(address);
     let bound = bound.and_then(|it| it.set_nonblocking(true).map(|()| it));
     bound.map_err(|error| ServiceError::Listen { address, error })

@@ -78,7 +78,7 @@ impl IntoResponse for Problem {
     }
 }
 
-/// Lets in who has the token, while there is room, for as long as a request may take.
+/// Lets in who may ask, while there is room, for as long as a request may take.
 async fn admit(State(shared): Kept, request: Request, next: Next) -> Result<Response, Problem> {
     if let Some(token) = &shared.options.token {
         let sent = request.headers().get(AUTHORIZATION);
@@ -86,9 +86,11 @@ async fn admit(State(shared): Kept, request: Request, next: Next) -> Result<Resp
             let detail = "send `Authorization: Bearer TOKEN` with the coordinator's token";
             return Err(Problem::new(Code::Unauthorized, detail));
         }
-    } else if !request.headers().get(HOST).is_some_and(|host| guard::is_here(host.as_bytes())) {
+    } else if !shared.options.knows_who_asks()
+        && !request.headers().get(HOST).is_some_and(|host| guard::is_here(host.as_bytes()))
+    {
         let detail = "without a token it is asked by a name of this machine, like localhost or \
-                      127.0.0.1: start it with --token-file to be asked by another";
+                      127.0.0.1: start it with --token-file or --client-ca to be asked by another";
         return Err(Problem::new(Code::Unauthorized, detail));
     }
     if shared.is_draining() {

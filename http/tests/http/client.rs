@@ -140,7 +140,7 @@ fn a_client_says_why_it_is_not_answered() {
         Err(ClientError::Problem(problem)) => assert_eq!(problem.code, Code::Unauthorized),
         other => panic!("{other:?}"),
     }
-    for url in ["", "here", "https://localhost:1", "ftp://localhost"] {
+    for url in ["", "here", "ftp://localhost"] {
         let refused = Client::connect(url, impatient());
         assert!(matches!(refused, Err(ClientError::Url { .. })), "{url}: {refused:?}");
     }

@@ -77,7 +77,7 @@ impl Scene {
     }
 
     pub(crate) fn url(&self) -> String {
-        format!("http://{}", self.service.as_ref().unwrap().address())
+        self.service.as_ref().unwrap().url()
     }
 
     pub(crate) fn client(&self) -> Client {

@@ -1,6 +1,7 @@
 //! The coordinator as a process: what it says, who may ask it, and what is left when it is killed.
 
 mod operators;
+mod tls;
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, Stdio};

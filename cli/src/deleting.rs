@@ -1,7 +1,6 @@
 //! What an operator deletes: what nothing holds any more, and what nobody counts.
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Args;
@@ -18,6 +17,7 @@ use pinfold_workload::unit::bytes;
 use serde::Serialize;
 
 use crate::server::{Server, failure};
+use crate::store_place::StorePlace;
 use crate::table::{Table, json, print};
 use crate::{Ending, Failure};
 
@@ -36,9 +36,9 @@ const SHOWN: usize = 20;
 pub(crate) struct CollectArguments {
     #[command(flatten)]
     server: Server,
-    /// The folder of objects, from which is deleted
-    #[arg(long, value_name = "DIR")]
-    store: PathBuf,
+    /// The objects, from which is deleted: a folder, or its URL like file:///var/objects
+    #[arg(long, value_name = "STORE")]
+    store: StorePlace,
     /// Which owner collects
     #[arg(long, value_name = "NAME", default_value = "pinfold collect")]
     owner: String,
@@ -57,9 +57,9 @@ pub(crate) struct CollectArguments {
 pub(crate) struct AuditArguments {
     #[command(flatten)]
     server: Server,
-    /// The folder of objects
-    #[arg(long, value_name = "DIR")]
-    store: PathBuf,
+    /// The objects: a folder, or its URL like file:///var/objects
+    #[arg(long, value_name = "STORE")]
+    store: StorePlace,
     /// Delete the strays
     #[arg(long, requires = "yes")]
     sweep: bool,
@@ -218,7 +218,8 @@ impl Audit {
 }
 
 /// The store of a folder that is there.
-fn store(dir: &Path) -> Result<Arc<dyn ObjectStore>, Failure> {
+fn store(place: &StorePlace) -> Result<Arc<dyn ObjectStore>, Failure> {
+    let dir = place.folder();
     let store = FileStore::open(dir, FileStoreOptions::default());
     let wrong = |error| Failure::Input(format!("--store {}: {error}", dir.display()));
     Ok(Arc::new(store.map_err(wrong)?))

@@ -14,6 +14,7 @@ mod server;
 mod shell;
 mod signals;
 mod sim;
+mod store_place;
 mod table;
 mod verify_log;
 mod why;

@@ -1,6 +1,5 @@
 //! The collector of the process that serves: it deletes what nothing holds any more.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
@@ -18,6 +17,7 @@ use pinfold_host::store::ObjectStore;
 
 use crate::Failure;
 use crate::deleting::start;
+use crate::store_place::StorePlace;
 
 /// Its name among the owners.
 const NAME: &str = "pinfold serve";
@@ -29,7 +29,8 @@ const LOOKS: Duration = Duration::from_millis(50);
 
 /// The store of a folder. It is only made where somebody says so: a store that is not there,
 /// because its disk is not mounted, is none from which everything is gone.
-pub(super) fn store(dir: &Path, makes: bool) -> Result<Arc<dyn ObjectStore>, Failure> {
+pub(super) fn store(place: &StorePlace, makes: bool) -> Result<Arc<dyn ObjectStore>, Failure> {
+    let dir = place.folder();
     let options = FileStoreOptions::default();
     let store = match FileStore::open(dir, options) {
         Err(FileStoreError::Missing { .. }) if makes => FileStore::create(dir, options),

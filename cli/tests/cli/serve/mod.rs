@@ -1,5 +1,6 @@
 //! The coordinator as a process: what it says, who may ask it, and what is left when it is killed.
 
+mod config;
 mod operators;
 mod tls;
 

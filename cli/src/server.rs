@@ -61,9 +61,15 @@ impl Server {
         let token = file.map(|file| token(file)).transpose()?;
         let ca = described.as_ref().and_then(|it| it.ca_file.as_ref());
         let tls = self.tls(self.tls_ca.as_ref().or(ca))?;
-        let (give_up_after, try_within) = (PATIENCE, PATIENCE);
-        let options =
-            ClientOptions { token, tls, give_up_after, try_within, ..ClientOptions::default() };
+        let namespace = described.as_ref().and_then(|it| it.namespace.parse().ok());
+        let options = ClientOptions {
+            token,
+            tls,
+            namespace,
+            try_within: PATIENCE,
+            give_up_after: PATIENCE,
+            ..ClientOptions::default()
+        };
         Ok((url.clone(), options))
     }
 
@@ -126,7 +132,9 @@ impl From<TlsError> for Failure {
 pub(crate) fn failure(error: ClientError) -> Failure {
     let text = error.to_string();
     match error {
-        ClientError::Url { .. } | ClientError::Tls { .. } => Failure::Input(text),
+        ClientError::Url { .. } | ClientError::Tls { .. } | ClientError::OtherNamespace { .. } => {
+            Failure::Input(text)
+        }
         ClientError::Problem(problem) => match problem.code {
             Code::Malformed | Code::Unauthorized | Code::NotFound => Failure::Input(text),
             _ => Failure::Incomplete(text),

@@ -19,7 +19,7 @@ use pinfold_core::catalog::{Command, PROTOCOL_VERSION, Register, Role};
 use pinfold_core::engine::{Query, Reply, Request};
 use pinfold_core::id::{Epoch, Incarnation, OpId, OwnerId, StartId};
 use pinfold_core::outcome::{Outcome, Rejection};
-use pinfold_core::policy::{Genesis, Limits};
+use pinfold_core::policy::{Genesis, Limits, Policy};
 
 use crate::coordinator::Coordinator;
 use crate::node::Gone;
@@ -136,14 +136,38 @@ impl Owner {
         role: Role,
         start: StartId,
     ) -> Result<Self, OwnerError> {
-        let client: Arc<dyn Coordinator> = Arc::new(client);
+        Self::registered(Arc::new(client), name, role, start, None)
+    }
+
+    /// The same for one that counts on this policy, such as a worker that plans by how many turns
+    /// are kept: a job with another one refuses it, and nothing is registered.
+    ///
+    /// # Errors
+    /// [`OwnerError::Refused`] with [`Rejection::PolicyMismatch`] when the job has another policy
+    /// now; otherwise as [`register`](Self::register).
+    pub fn register_expecting(
+        client: impl Coordinator + 'static,
+        name: &str,
+        role: Role,
+        start: StartId,
+        policy: Policy,
+    ) -> Result<Self, OwnerError> {
+        Self::registered(Arc::new(client), name, role, start, Some(policy))
+    }
+
+    fn registered(
+        client: Arc<dyn Coordinator>,
+        name: &str,
+        role: Role,
+        start: StartId,
+        expected_policy: Option<Policy>,
+    ) -> Result<Self, OwnerError> {
         let id = OwnerId::of_name(name);
         let Genesis { epoch, limits, .. } = job(&client)?;
         let mut after = Incarnation(0);
         loop {
             let version = PROTOCOL_VERSION;
-            let register =
-                Register { owner: id, role, after, start, version, expected_policy: None };
+            let register = Register { owner: id, role, after, start, version, expected_policy };
             match client.call(Request::Register(register))? {
                 Reply::Command(Ok(Outcome::Registered { incarnation })) => {
                     let mut desk = Desk {

@@ -47,6 +47,8 @@ pub struct ClientOptions {
     /// Whom it trusts and what it shows where it speaks TLS; without it, whom the system's CAs
     /// vouch for.
     pub tls: Option<ClientTls>,
+    /// The job that it means: a coordinator of another one is refused before anything is asked.
+    pub namespace: Option<Namespace>,
     /// How long one try may take.
     pub try_within: Duration,
     /// How long a request is tried again, from its first try on.
@@ -59,6 +61,7 @@ impl Default for ClientOptions {
             token: None,
             encoding: Encoding::default(),
             tls: None,
+            namespace: None,
             try_within: Duration::from_secs(35),
             give_up_after: Duration::from_secs(120),
         }
@@ -83,6 +86,18 @@ pub enum ClientError {
         url: String,
         /// Who does not take what.
         what: String,
+    },
+    /// The coordinator has another job than the client means.
+    #[error(
+        "{url} serves the job {found}, and {expected} is meant: ask the coordinator of that one"
+    )]
+    OtherNamespace {
+        /// Who was asked.
+        url: String,
+        /// The job that is meant.
+        expected: Namespace,
+        /// The job that it has.
+        found: Namespace,
     },
     /// The coordinator will not have it, now or later.
     #[error("{0}")]
@@ -260,7 +275,13 @@ impl AsyncClient {
         let unreadable = |what: &str| bad(format!("its {what} cannot be read"));
         client.epoch = seen.epoch.parse().map_err(|_| unreadable("epoch"))?;
         client.namespace = seen.namespace.parse().map_err(|_| unreadable("namespace"))?;
-        Ok(client)
+        match client.options.namespace.clone() {
+            Some(expected) if expected != client.namespace => {
+                let (url, found) = (url.to_string(), client.namespace);
+                Err(ClientError::OtherNamespace { url, expected, found })
+            }
+            _ => Ok(client),
+        }
     }
 
     /// The same as [`Client::ask`].

@@ -8,7 +8,8 @@ use std::time::Duration;
 use pinfold_core::catalog::{Command, Role};
 use pinfold_core::engine::{Query, Reply, Request};
 use pinfold_core::id::StartId;
-use pinfold_core::outcome::{Evidence, Outcome};
+use pinfold_core::outcome::{Evidence, Outcome, Rejection};
+use pinfold_core::policy::Policy;
 use pinfold_host::owner::{Owner, OwnerError};
 use pinfold_http::client::{Client, ClientError, ClientOptions};
 use pinfold_http::encoding::Encoding;
@@ -146,6 +147,47 @@ fn a_client_says_why_it_is_not_answered() {
     }
     let nobody = Client::connect("http://127.0.0.1:1", impatient()).unwrap_err().to_string();
     assert!(nobody.contains("127.0.0.1:1") && nobody.contains("refused"), "{nobody}");
+}
+
+/// A worker that means another job, or counts on another policy, is refused before it has done
+/// anything; one that runs goes on under a new policy (protocol 3).
+#[test]
+fn another_namespace_or_policy_is_refused() {
+    let scene = Scene::new();
+    let meaning = |name: &str| {
+        let namespace = Some(name.parse().unwrap());
+        Client::connect(&scene.url(), ClientOptions { namespace, ..ClientOptions::default() })
+    };
+    let other = meaning("another").unwrap_err();
+    let said = other.to_string();
+    assert!(said.contains("serves the job served, and another is meant"), "{said}");
+    match other {
+        ClientError::OtherNamespace { expected, found, .. } => {
+            assert_eq!((expected, found), ("another".parse().unwrap(), genesis().namespace));
+        }
+        other => panic!("{other:?}"),
+    }
+    let expecting = |name: &str, policy: Policy| {
+        let start = StartId::of_name(name);
+        let client = meaning("served").unwrap();
+        Owner::register_expecting(client, name, Role::Worker, start, policy)
+    };
+    let policy = genesis().policy;
+    let first = expecting("w1", policy).unwrap();
+    let turns = policy.turns + 1;
+    let mismatch = OwnerError::Refused(Rejection::PolicyMismatch);
+    assert_eq!(expecting("w2", Policy { turns, ..policy }).unwrap_err(), mismatch);
+    // The operator of the genesis counts, too.
+    let owners = || scene.get("/v1/job").json()["totals"]["owners"].clone();
+    assert_eq!(owners(), 2, "who is refused leaves nothing behind");
+
+    let operator = scene.owner("operator", Role::Operator);
+    let policy = Policy { turns, ..policy };
+    operator.ask(Command::Configure { policy, limits: genesis().limits }).unwrap().unwrap();
+    prepare(&first, 1, 1);
+    assert_eq!(expecting("w2", genesis().policy).unwrap_err(), mismatch);
+    prepare(&expecting("w2", policy).unwrap(), 2, 1);
+    assert_eq!(owners(), 3);
 }
 
 /// Whoever answers at an address, but as no coordinator does, is not believed.

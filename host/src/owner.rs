@@ -197,6 +197,13 @@ impl Owner {
         (self.id, self.incarnation)
     }
 
+    /// True while it has a node to ask; false from the first call that found none, until it
+    /// [reconnects](Self::reconnect).
+    #[must_use]
+    pub fn is_connected(&self) -> bool {
+        self.desk().client.is_some()
+    }
+
     /// Goes on with a node that was opened again: the same incarnation, the same numbers.
     ///
     /// What is [unanswered](Self::unanswered) stays so until it is [sent](Self::send) again; a
@@ -244,13 +251,25 @@ impl Owner {
     /// # Errors
     /// [`Gone`] while the node is gone.
     pub fn try_begin(&self, command: &Command) -> Result<Option<OpId>, Gone> {
-        self.try_number(command, 0)
+        let mut desk = self.desk();
+        if desk.client.is_none() {
+            return Err(Gone);
+        }
+        Ok(desk.is_open(1).then(|| self.op(desk.number(command.clone(), 0))))
     }
 
-    /// The same for one who [fetches](Self::fetch) the answer, however late: until then it is kept,
-    /// also when somebody else got it.
-    pub(crate) fn try_begin_claimed(&self, command: &Command) -> Result<Option<OpId>, Gone> {
-        self.try_number(command, 1)
+    /// Numbers as many of these commands as one list may hold and the window is open for now; none
+    /// if it is open for none. It is for one who [fetches](Self::fetch_list) the answers, however
+    /// late: until then they are kept, also when somebody else got them.
+    pub(crate) fn try_begin_list(&self, commands: &[Command]) -> Result<Vec<OpId>, Gone> {
+        let mut desk = self.desk();
+        if desk.client.is_none() {
+            return Err(Gone);
+        }
+        let most = (1..=desk.list.min(commands.len() as u64)).rev();
+        let count = most.into_iter().find(|count| desk.is_open(*count)).unwrap_or(0);
+        let begun = commands.get(..usize::try_from(count).unwrap_or(0)).unwrap_or_default();
+        Ok(desk.number_list(begun).map(|sequence| self.op(sequence)).collect())
     }
 
     /// Sends a command that is numbered, for the first time or again, and waits for its answer.
@@ -277,8 +296,30 @@ impl Owner {
         Ok(self.fetch_or_let_go(op, command)?)
     }
 
+    /// Asks commands of one list under their operations, in their order; the claim on each answer
+    /// ends once that is here. None for what stands behind a refusal.
+    pub(crate) fn fetch_list(
+        &self,
+        list: &[(OpId, Command)],
+    ) -> Result<Vec<Option<Answer>>, Unanswered> {
+        if let [(op, command)] = list {
+            return self.fetch(*op, command.clone()).map(|answer| vec![Some(answer)]);
+        }
+        let known = self.desk().known(list);
+        let (told, rest) = list.split_at(known.len());
+        let is_over = rest.is_empty() || known.iter().any(Answer::is_err);
+        let answers = if is_over { vec![None; rest.len()] } else { self.send_list(rest)? };
+        let mut desk = self.desk();
+        let told =
+            told.iter().zip(known).map(|((op, _), said)| desk.conclude(op.sequence, Some(said)));
+        let told: Vec<_> = told.collect();
+        drop(desk);
+        self.changed.notify_all();
+        Ok(told.into_iter().chain(answers).collect())
+    }
+
     /// Asks a command under its operation; the claim on its answer ends once that is here.
-    pub(crate) fn fetch(&self, op: OpId, command: Command) -> Result<Answer, Unanswered> {
+    fn fetch(&self, op: OpId, command: Command) -> Result<Answer, Unanswered> {
         let known = self.desk().numbered.get(&op.sequence).and_then(|one| one.answer);
         let said = match known {
             Some(answer) => answer,
@@ -403,14 +444,6 @@ impl Owner {
         }
     }
 
-    fn try_number(&self, command: &Command, claims: u32) -> Result<Option<OpId>, Gone> {
-        let mut desk = self.desk();
-        if desk.client.is_none() {
-            return Err(Gone);
-        }
-        Ok(desk.is_open(1).then(|| self.op(desk.number(command.clone(), claims))))
-    }
-
     const fn op(&self, sequence: u64) -> OpId {
         OpId { owner: self.id, incarnation: self.incarnation, sequence }
     }
@@ -461,6 +494,12 @@ impl Desk {
             self.numbered.insert(self.sequence, one);
         }
         list
+    }
+
+    /// The answers that somebody got already, from the first of a list on.
+    fn known(&self, list: &[(OpId, Command)]) -> Vec<Answer> {
+        let answer = |op: &OpId| self.numbered.get(&op.sequence).and_then(|one| one.answer);
+        list.iter().map_while(|(op, _)| answer(op)).collect()
     }
 
     /// The first of its list before it that has no answer.

@@ -173,6 +173,12 @@ impl Client {
         &self.client.namespace
     }
 
+    /// The same client with another patience.
+    pub(crate) fn patient(mut self, give_up_after: Duration) -> Self {
+        self.client.options.give_up_after = give_up_after;
+        self
+    }
+
     /// Asks, again and again until it is answered or the time is over.
     ///
     /// # Errors
@@ -433,14 +439,26 @@ fn in_full(error: &dyn std::error::Error) -> String {
     text
 }
 
+/// Another life of the job knows nothing of what this one has decided.
+fn is_of_another_life(reply: &Reply) -> bool {
+    let wrong = Err(Rejection::WrongEpoch);
+    match reply {
+        Reply::WrongEpoch => true,
+        Reply::Command(answer) => *answer == wrong,
+        Reply::List(answers) => answers.contains(&Some(wrong)),
+        Reply::Job(_)
+        | Reply::Gauges(_)
+        | Reply::Blockers(_)
+        | Reply::Audit(_)
+        | Reply::Poisoned => false,
+    }
+}
+
 impl Coordinator for Client {
     fn call(&self, request: Request) -> Result<Reply, Gone> {
         match self.ask(&request) {
-            // Another life of the job knows nothing of what this one has decided.
-            Ok(Reply::WrongEpoch | Reply::Command(Err(Rejection::WrongEpoch))) | Err(_) => {
-                Err(Gone)
-            }
-            Ok(reply) => Ok(reply),
+            Ok(reply) if !is_of_another_life(&reply) => Ok(reply),
+            Ok(_) | Err(_) => Err(Gone),
         }
     }
 }

@@ -45,3 +45,4 @@ pub mod load;
 pub mod problem;
 pub mod service;
 pub mod tls;
+pub mod worker;

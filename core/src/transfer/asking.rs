@@ -1,28 +1,36 @@
-//! One command at a time, and what a refusal means for a transfer.
+//! One command or one list of them at a time, and what a refusal means for a transfer.
+
+use alloc::collections::VecDeque;
 
 use crate::id::OpId;
 use crate::outcome::Rejection;
 
-/// The command that waits for its answer.
+/// The commands that wait for their answers, in the order of their list.
 ///
 /// Operations are numbered upwards, so whatever is not above the last answered one is a repetition.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Asking<C> {
-    waits: Option<C>,
+    waits: VecDeque<C>,
     last: Option<OpId>,
 }
 
 impl<C: Copy> Asking<C> {
     pub(super) const fn new() -> Self {
-        Self { waits: None, last: None }
+        Self { waits: VecDeque::new(), last: None }
     }
 
-    pub(super) const fn is_waiting(&self) -> bool {
-        self.waits.is_some()
+    pub(super) fn is_waiting(&self) -> bool {
+        !self.waits.is_empty()
     }
 
+    /// What waits, in the order in which it is answered.
+    pub(super) fn all(&self) -> impl Iterator<Item = C> {
+        self.waits.iter().copied()
+    }
+
+    /// Asks one more, behind those that wait.
     pub(super) fn ask(&mut self, command: C) {
-        self.waits = Some(command);
+        self.waits.push_back(command);
     }
 
     /// The command that this operation can be the answer to.
@@ -31,11 +39,20 @@ impl<C: Copy> Asking<C> {
             (last.owner, last.incarnation) == (op.owner, op.incarnation)
                 && last.sequence < op.sequence
         });
-        self.waits.filter(|_| is_new)
+        self.waits.front().copied().filter(|_| is_new)
     }
 
-    pub(super) fn close(&mut self, op: OpId) {
-        self.waits = None;
+    /// The last one was never sent.
+    pub(super) fn take_back(&mut self) {
+        self.waits.pop_back();
+    }
+
+    /// The first one is answered. A refusal ends its list: what stands behind it was not tried.
+    pub(super) fn close(&mut self, op: OpId, is_refused: bool) {
+        self.waits.pop_front();
+        if is_refused {
+            self.waits.clear();
+        }
         self.last = Some(op);
     }
 }

@@ -66,6 +66,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::hash::{Hash, Hasher};
 
+use crate::catalog::Command;
 use crate::id::{CheckpointId, ManifestDigest, OpId, ShardIndex};
 use crate::manifest::{Manifest, ObjectName};
 #[cfg(pinfold_mutants)]
@@ -186,9 +187,32 @@ impl Transfer {
         }
     }
 
+    /// The command that may go out in one list with the one that [`Step::Ask`] just gave, behind it
+    /// and behind what this gave since; none when nothing is foreseen. It saves round trips: a save
+    /// ends with settle, publish and release in one.
+    ///
+    /// Whoever takes one sends it. Answers are given in the order of the list, up to a refusal,
+    /// which ends it: of what stands behind nothing is told, and what of it is due still is asked
+    /// again.
+    pub fn next_in_list(&mut self) -> Option<Command> {
+        match &mut self.0 {
+            Flow::Save(save) => save.next_in_list(),
+            Flow::Load(load) => load.next_in_list(),
+        }
+    }
+
+    /// The last command that [`Self::next_in_list`] gave, and nobody took back, was not sent: it is
+    /// asked again if it is still due then.
+    pub fn take_back_last(&mut self) {
+        match &mut self.0 {
+            Flow::Save(save) => save.take_back_last(),
+            Flow::Load(load) => load.take_back_last(),
+        }
+    }
+
     /// The definite answer to the command that was asked under this operation.
     ///
-    /// An answer to anything but the command that waits changes nothing.
+    /// An answer to anything but the first command that waits changes nothing.
     pub fn answered(&mut self, op: OpId, answer: Result<Outcome, Rejection>) {
         #[cfg(pinfold_mutants)]
         if answer == Err(Rejection::ReceiptForgotten) && is_armed(Mutant::ForgottenIgnored) {
@@ -315,6 +339,16 @@ impl Transfer {
         match &self.0 {
             Flow::Save(save) => save.checkpoint(),
             Flow::Load(load) => load.checkpoint(),
+        }
+    }
+
+    /// True while nothing but a proof ends it: memory of it may still be touched, and nobody says
+    /// by whom and how long.
+    #[must_use]
+    pub fn is_in_doubt(&self) -> bool {
+        match &self.0 {
+            Flow::Save(save) => save.is_in_doubt(),
+            Flow::Load(load) => load.is_in_doubt(),
         }
     }
 

@@ -49,6 +49,18 @@ enum Ask {
     Release,
 }
 
+impl Ask {
+    /// What it settles a row with.
+    fn settles(self, row: u32) -> Option<Evidence> {
+        match self {
+            Self::Settle(this, evidence) if this == row => Some(evidence),
+            Self::Prepare | Self::Settle(..) | Self::SettleAll | Self::Publish | Self::Release => {
+                None
+            }
+        }
+    }
+}
+
 /// What a save holds in the catalog.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Held {
@@ -161,6 +173,29 @@ impl Save {
         }
     }
 
+    /// What is due as soon as everything that waits is answered as hoped.
+    pub(super) fn next_in_list(&mut self) -> Option<Command> {
+        if self.pause != Turnstile::Open || self.is_barred() {
+            return None;
+        }
+        let last = self.asking.all().last()?;
+        let (ask, command) = match self.held {
+            Held::Attempt(pin, _) if last != Ask::Release => self.due_of_attempt(pin)?,
+            Held::Kept(pin, _) if last == Ask::Publish => settle_all(pin),
+            Held::Nothing
+            | Held::Attempt(..)
+            | Held::Kept(..)
+            | Held::Unclear(..)
+            | Held::UnclearSettled(..) => return None,
+        };
+        self.asking.ask(ask);
+        Some(command)
+    }
+
+    pub(super) fn take_back_last(&mut self) {
+        self.asking.take_back();
+    }
+
     /// The command that is due now, if none waits for its answer.
     fn due(&self) -> Option<(Ask, Command)> {
         if self.asking.is_waiting() || self.pause != Turnstile::Open || self.is_barred() {
@@ -177,22 +212,25 @@ impl Save {
         }
     }
 
+    /// What is due of an attempt, if what waits is answered as hoped.
     fn due_of_attempt(&self, pin: PinId) -> Option<(Ask, Command)> {
         let mut all_final = true;
-        for ((shard, said), row) in self.shards.iter().zip(&self.settled).zip(0_u32..) {
+        for ((shard, known), row) in self.shards.iter().zip(&self.settled).zip(0_u32..) {
+            let said = self.asking.all().find_map(|ask| ask.settles(row)).or(*known);
             if said.is_some_and(Evidence::is_final) {
                 continue;
             }
             all_final = false;
             let evidence = self.objects.evidence(row as usize);
-            if is_settleable(evidence) && *said != Some(evidence) {
+            if is_settleable(evidence) && said != Some(evidence) {
                 let command = Command::Settle { pin, shard: Some(*shard), evidence };
                 return Some((Ask::Settle(row, evidence), command));
             }
         }
+        let publishes = self.asking.all().any(|ask| ask == Ask::Publish);
         if !all_final {
             None
-        } else if self.stop.is_none() && self.published.is_none() {
+        } else if self.stop.is_none() && self.published.is_none() && !publishes {
             Some(self.publish(pin))
         } else {
             Some((Ask::Release, Command::Release { pin }))
@@ -227,7 +265,7 @@ impl Save {
             }
         };
         if fits {
-            self.asking.close(op);
+            self.asking.close(op, answer.is_err());
             self.finish_if_barred();
         }
     }
@@ -436,6 +474,11 @@ impl Save {
 
     pub(super) const fn report(&self) -> Option<Ended> {
         self.ended
+    }
+
+    pub(super) fn is_in_doubt(&self) -> bool {
+        let mut rows = 0..self.shards.len();
+        self.ended.is_none() && rows.any(|row| self.objects.evidence(row) == Evidence::InDoubt)
     }
 
     pub(super) fn evidence(&self, shard: ShardIndex) -> Option<Evidence> {

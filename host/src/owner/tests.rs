@@ -218,7 +218,7 @@ fn all_who_wait_for_an_answer_get_the_first_one() {
     let node = node(dir.path(), 1);
     let operator = register(&node, "operator", Role::Operator, 1).unwrap();
     let command = Command::Retire { owner: OwnerId::of_name("nobody") };
-    let op = operator.try_begin_claimed(&command).unwrap().unwrap();
+    let op = operator.try_begin_list(std::slice::from_ref(&command)).unwrap()[0];
     assert_eq!(operator.send(op), Ok(Err(Rejection::UnknownOwner)));
     assert!(sequences(&operator).is_empty(), "what is answered does not wait");
     for number in 1..4 {

@@ -65,7 +65,7 @@ pub struct Unsettled {
     pub(super) transfer: Transfer,
     pub(super) freight: Arc<dyn Freight>,
     pub(super) proofs: Arc<Proofs>,
-    pub(super) waiting: Option<Waiting>,
+    pub(super) waiting: Vec<Waiting>,
     pub(super) troubles: Vec<Trouble>,
 }
 
@@ -74,6 +74,8 @@ pub struct Unsettled {
 pub(super) enum Told {
     #[default]
     UnderWay,
+    /// Only a proof ends it.
+    InDoubt,
     Unanswered(Unanswered),
     Finished(Finished),
     HandedOver,
@@ -114,6 +116,23 @@ impl Handle {
         }
     }
 
+    /// Waits for the end, or until only a [proof](Self::retired) brings it: none then.
+    ///
+    /// # Errors
+    /// As [`Self::wait`].
+    pub fn wait_or_doubt(&self) -> Result<Option<Finished>, Unfinished> {
+        let mut told = self.notice.lock();
+        loop {
+            if matches!(*told, Told::InDoubt) {
+                return Ok(None);
+            }
+            if let Some(end) = end(&mut told) {
+                return end.map(Some);
+            }
+            told = self.notice.changed.wait(told).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
     /// What [`Self::wait`] would give now; none while it would wait.
     #[must_use]
     pub fn try_wait(&self) -> Option<Result<Finished, Unfinished>> {
@@ -140,6 +159,10 @@ fn end(told: &mut Told) -> Option<Result<Finished, Unfinished>> {
     match std::mem::replace(told, Told::HandedOver) {
         Told::UnderWay => {
             *told = Told::UnderWay;
+            None
+        }
+        Told::InDoubt => {
+            *told = Told::InDoubt;
             None
         }
         Told::Unanswered(why) => {
@@ -178,10 +201,11 @@ impl Unsettled {
         &self.freight
     }
 
-    /// The command that waits for its answer; none when memory in doubt waits for its proof.
+    /// The commands that wait for their answers, in the order of their list; none when memory in
+    /// doubt waits for its proof.
     #[must_use]
-    pub const fn waiting(&self) -> Option<&Waiting> {
-        self.waiting.as_ref()
+    pub fn waiting(&self) -> &[Waiting] {
+        &self.waiting
     }
 }
 

@@ -15,7 +15,7 @@ use pinfold_core::transfer::{Ended, Step, Transfer};
 
 use super::freight::Freight;
 use super::handle::{Finished, Handle, Notice, Told, Unsettled};
-use super::porter::{Asked, Happened, Porter, TakenStep, Trouble, Waiting};
+use super::porter::{Asked, Came, Happened, Porter, TakenStep, Trouble, Waiting};
 use super::proofs::Proofs;
 use crate::owner::Owner;
 
@@ -64,10 +64,12 @@ struct UnderWay {
     notice: Arc<Notice>,
     proofs: Arc<Proofs>,
     troubles: Vec<Trouble>,
-    /// The command that no mover works on and nobody answered.
-    waiting: Option<Waiting>,
+    /// The commands that no mover works on and nobody answered, in the order of their list.
+    waiting: Vec<Waiting>,
     /// It waits for another node.
     parked: bool,
+    /// Its handles were told that it is in doubt.
+    in_doubt: bool,
     is_ready: bool,
     /// Movers that work on a step of it.
     working: u32,
@@ -88,7 +90,7 @@ struct Errand {
 }
 
 enum Work {
-    Ask(Waiting),
+    Ask(Vec<Waiting>),
     Do(TakenStep, Arc<dyn Freight>),
 }
 
@@ -165,6 +167,7 @@ impl Pool {
     /// Something changed for a transfer: it may have a step now, or be at its end.
     fn go_on(&self, mut line: MutexGuard<'_, Line>, number: u64) {
         line.make_ready(number);
+        line.tell_doubt(number);
         let ended = line.remove_ended(number);
         drop(line);
         self.work.notify_one();
@@ -266,26 +269,33 @@ impl Pool {
                 one.troubles.append(&mut troubles);
                 happened.report_to(&mut one.transfer);
             }
-            Done::Asked(Asked::Answered(op, answer)) => {
-                one.held = 0;
-                one.transfer.answered(op, answer);
-            }
-            Done::Asked(Asked::Unanswered(why, waiting)) => {
-                one.waiting = Some(waiting);
-                if !is_reconnected {
-                    one.parked = true;
-                    one.notice.tell(Told::Unanswered(why));
-                }
-            }
-            Done::Asked(Asked::Held(waiting)) => {
-                one.waiting = Some(waiting);
-                // While others of this pool work, the window may be theirs.
-                if closing && busy == 0 && one.held >= WINDOW_TRIES {
-                    one.parked = true;
-                } else {
-                    let pause = pause(WINDOW_PAUSES, one.held);
-                    one.held += 1;
-                    line.pause(number, Instant::now() + pause);
+            Done::Asked(Asked { list, left_out, came }) => {
+                (0..left_out).for_each(|_| one.transfer.take_back_last());
+                match came {
+                    Came::Answered(answers) => {
+                        one.held = 0;
+                        for (op, answer) in answers {
+                            one.transfer.answered(op, answer);
+                        }
+                    }
+                    Came::Unanswered(why) => {
+                        one.waiting = list;
+                        if !is_reconnected {
+                            one.parked = true;
+                            one.notice.tell(Told::Unanswered(why));
+                        }
+                    }
+                    Came::Held => {
+                        one.waiting = list;
+                        // While others of this pool work, the window may be theirs.
+                        if closing && busy == 0 && one.held >= WINDOW_TRIES {
+                            one.parked = true;
+                        } else {
+                            let pause = pause(WINDOW_PAUSES, one.held);
+                            one.held += 1;
+                            line.pause(number, Instant::now() + pause);
+                        }
+                    }
                 }
             }
         }
@@ -312,6 +322,15 @@ impl Line {
             && !std::mem::replace(&mut one.is_ready, true)
         {
             self.ready.push_back(number);
+        }
+    }
+
+    /// Tells who waits for a transfer when it comes into doubt, and when a proof ends that.
+    fn tell_doubt(&mut self, number: u64) {
+        let Some(one) = self.under_way.get_mut(&number) else { return };
+        let is_in_doubt = one.transfer.is_in_doubt() && !one.parked;
+        if std::mem::replace(&mut one.in_doubt, is_in_doubt) != is_in_doubt && !one.parked {
+            one.notice.tell(if is_in_doubt { Told::InDoubt } else { Told::UnderWay });
         }
     }
 
@@ -348,7 +367,7 @@ impl Line {
     /// A transfer that was changed from outside need not wait; a command goes on waiting.
     fn end_pause(&mut self, number: u64) {
         if let Some(one) = self.under_way.get_mut(&number)
-            && one.waiting.is_none()
+            && one.waiting.is_empty()
             && let Some(until) = one.paused_until.take()
         {
             self.pauses.remove(&(until, number));
@@ -364,7 +383,7 @@ impl Line {
             }
             if let Some(one) = self.under_way.get_mut(&number) {
                 one.paused_until = None;
-                one.woken = one.waiting.is_none();
+                one.woken = one.waiting.is_empty();
             }
             self.make_ready(number);
         }
@@ -394,6 +413,7 @@ impl UnderWay {
             troubles,
             waiting,
             parked: false,
+            in_doubt: false,
             is_ready: false,
             working: 0,
             adopting: false,
@@ -408,11 +428,8 @@ impl UnderWay {
         if self.adopting {
             return Next::Nothing;
         }
-        if !self.parked
-            && self.paused_until.is_none()
-            && let Some(waiting) = self.waiting.take()
-        {
-            return Next::Work(Work::Ask(waiting));
+        if !self.parked && self.paused_until.is_none() && !self.waiting.is_empty() {
+            return Next::Work(Work::Ask(std::mem::take(&mut self.waiting)));
         }
         let step = if std::mem::take(&mut self.woken) {
             Step::Wait
@@ -424,7 +441,11 @@ impl UnderWay {
             }
         };
         if let Step::Ask(command) = step {
-            return Next::Work(Work::Ask(Waiting { command, op: None }));
+            let behind = std::iter::from_fn(|| self.transfer.next_in_list());
+            let list = std::iter::once(command).chain(behind);
+            return Next::Work(Work::Ask(
+                list.map(|command| Waiting { command, op: None }).collect(),
+            ));
         }
         self.adopting = matches!(step, Step::Adopt { .. });
         Next::Work(Work::Do(TakenStep::new(&self.transfer, step), Arc::clone(&self.freight)))
@@ -432,7 +453,7 @@ impl UnderWay {
 
     /// How it ended, once no mover works on it and every command is answered.
     fn ended(&self) -> Option<Ended> {
-        let is_over = self.working == 0 && self.waiting.is_none();
+        let is_over = self.working == 0 && self.waiting.is_empty();
         self.transfer.report().filter(|_| is_over)
     }
 

@@ -58,13 +58,23 @@ pub struct Waiting {
     pub op: Option<OpId>,
 }
 
-/// What became of a command.
-pub(super) enum Asked {
-    Answered(OpId, Answer),
+/// What became of the commands of one list.
+pub(super) struct Asked {
+    /// Those that were sent, under their operations; only the first, without one, where none was.
+    pub(super) list: Vec<Waiting>,
+    /// How many behind them were not sent.
+    pub(super) left_out: usize,
+    pub(super) came: Came,
+}
+
+/// What came back.
+pub(super) enum Came {
+    /// The answers up to the first refusal.
+    Answered(Vec<(OpId, Answer)>),
     /// To be asked again once there is another node.
-    Unanswered(Unanswered, Waiting),
-    /// The owner's window is closed, so it has no operation yet.
-    Held(Waiting),
+    Unanswered(Unanswered),
+    /// The owner's window is closed.
+    Held,
 }
 
 /// What became of any other step.
@@ -171,19 +181,35 @@ impl Porter {
         &self.owner
     }
 
-    /// Asks a command under its operation, or under a new one if the window lets it. Whoever else
-    /// sends it, the answer is kept for its transfer.
-    pub(super) fn ask(&self, waiting: Waiting) -> Asked {
-        let begun = match waiting.op {
-            Some(op) => Ok(Some(op)),
-            None => self.owner.try_begin_claimed(&waiting.command),
-        };
-        let Ok(begun) = begun else { return Asked::Unanswered(Unanswered::Gone, waiting) };
-        let Some(op) = begun else { return Asked::Held(waiting) };
-        match self.owner.fetch(op, waiting.command.clone()) {
-            Ok(answer) => Asked::Answered(op, answer),
-            Err(why) => Asked::Unanswered(why, Waiting { op: Some(op), ..waiting }),
+    /// Asks commands in their order under their operations, or under new ones as far as the window
+    /// lets them. Whoever else sends them, the answers are kept for their transfer.
+    pub(super) fn ask(&self, mut list: Vec<Waiting>) -> Asked {
+        let count = list.len();
+        if list.iter().all(|one| one.op.is_none()) {
+            let commands: Vec<_> = list.iter().map(|one| one.command.clone()).collect();
+            let begun = self.owner.try_begin_list(&commands);
+            let ops = begun.as_deref().unwrap_or_default();
+            list.truncate(ops.len().max(1));
+            for (one, op) in list.iter_mut().zip(ops) {
+                one.op = Some(*op);
+            }
+            if ops.is_empty() {
+                let gone = begun.is_err();
+                let came = if gone { Came::Unanswered(Unanswered::Gone) } else { Came::Held };
+                return Asked { list, left_out: count - 1, came };
+            }
         }
+        let left_out = count - list.len();
+        let sent = list.iter().filter_map(|one| Some((one.op?, one.command.clone())));
+        let sent: Vec<_> = sent.collect();
+        let came = match self.owner.fetch_list(&sent) {
+            Ok(answers) => {
+                let answers = sent.iter().zip(answers);
+                Came::Answered(answers.filter_map(|((op, _), said)| Some((*op, said?))).collect())
+            }
+            Err(why) => Came::Unanswered(why),
+        };
+        Asked { list, left_out, came }
     }
 
     /// Does anything but a command. A panic of the store or the freight ends here.

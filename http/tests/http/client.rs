@@ -221,14 +221,16 @@ fn another_life_of_the_job_is_told_from_this_one() {
     let options = ServiceOptions { listen, ..ServiceOptions::default() };
     scene.service = Some(pinfold_http::service::Service::start(node, effects, options).unwrap());
     assert_eq!(client.ask(&Request::Query(Query::Job)).unwrap(), Reply::WrongEpoch);
-    let gone = worker.ask(Command::Collect { limit: 1 });
+    let gone = worker.ask_all(vec![Command::Collect { limit: 1 }; 2]);
     assert!(matches!(gone, Err(OwnerError::Gone(_))), "it decides nothing here: {gone:?}");
     assert_eq!(worker.reconnect(scene.client()), Err(OwnerError::OtherJob));
-    let [(op, _)] = worker.unanswered()[..] else { panic!("it is kept") };
+    let [(op, _), (next, _)] = worker.unanswered()[..] else { panic!("they are kept") };
     scene.service.take().unwrap().stop().unwrap();
     let (node, effects, _) = pinfold_host::node::Node::open(scene.dir.path()).unwrap();
     let options = ServiceOptions { listen, ..ServiceOptions::default() };
     scene.service = Some(pinfold_http::service::Service::start(node, effects, options).unwrap());
     worker.reconnect(scene.client()).unwrap();
-    assert_eq!(worker.send(op), Ok(Ok(Outcome::Collected { objects: 0, more: false })));
+    for op in [op, next] {
+        assert_eq!(worker.send(op), Ok(Ok(Outcome::Collected { objects: 0, more: false })));
+    }
 }

@@ -6,6 +6,10 @@ mod client;
 mod faulty;
 mod hostile;
 mod page;
+#[path = "../../examples/save_and_load.rs"]
+#[allow(dead_code, reason = "a test has its own end")]
+mod save_and_load;
 mod scene;
 mod service;
 mod tls;
+mod worker;

@@ -1,7 +1,7 @@
 //! A service on a folder of its own, and what can be sent to it by hand.
 
 use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 use pinfold_core::catalog::{Command, Prepare, Role, Shape, ShardShape};
@@ -20,6 +20,8 @@ use tempfile::TempDir;
 pub(crate) struct Scene {
     pub(crate) dir: TempDir,
     pub(crate) service: Option<Service>,
+    /// Where it was, while it is stopped.
+    listen: Option<SocketAddr>,
 }
 
 /// What came back.
@@ -60,20 +62,39 @@ impl Scene {
     }
 
     pub(crate) fn with(options: ServiceOptions) -> Self {
-        let dir = tempfile::tempdir().unwrap();
-        let (node, effects) = Node::create(dir.path(), genesis()).unwrap();
-        let service = Some(Service::start(node, effects, options).unwrap());
-        Self { dir, service }
+        Self::of(genesis(), options)
     }
 
-    /// Ends the service, and serves the same data at the same address again.
-    pub(crate) fn restart(&mut self) {
+    fn of(genesis: Genesis, options: ServiceOptions) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let (node, effects) = Node::create(dir.path(), genesis).unwrap();
+        let service = Some(Service::start(node, effects, options).unwrap());
+        Self { dir, service, listen: None }
+    }
+
+    /// A job with this policy.
+    pub(crate) fn with_policy(policy: Policy) -> Self {
+        Self::of(Genesis { policy, ..genesis() }, ServiceOptions::default())
+    }
+
+    /// Ends the service.
+    pub(crate) fn stop(&mut self) {
         let service = self.service.take().unwrap();
-        let listen = service.address();
+        self.listen = Some(service.address());
         service.stop().unwrap();
+    }
+
+    /// Serves the same data at the same address again.
+    pub(crate) fn start(&mut self) {
         let (node, effects, _) = Node::open(self.dir.path()).unwrap();
+        let listen = self.listen.take().unwrap();
         let options = ServiceOptions { listen, ..ServiceOptions::default() };
         self.service = Some(Service::start(node, effects, options).unwrap());
+    }
+
+    pub(crate) fn restart(&mut self) {
+        self.stop();
+        self.start();
     }
 
     pub(crate) fn url(&self) -> String {

@@ -2,6 +2,9 @@
 
 mod config;
 mod operators;
+#[path = "../../../../http/examples/save_and_load.rs"]
+#[allow(dead_code, reason = "the example has an end of its own")]
+mod save_and_load;
 mod tls;
 
 use std::io::{BufRead, BufReader, Read};
@@ -214,6 +217,21 @@ fn a_coordinator_with_a_store_empties_it() {
     let again = "serve --data job --store objects --listen 127.0.0.1:0";
     scene.refuses(again, 2, &["--store objects"]);
     assert!(!scene.path("objects").exists());
+}
+
+/// The example of the docs, as an engine's process would run it; and again, when all is there.
+#[test]
+fn an_engine_saves_and_loads_through_it() {
+    let scene = Scene::in_memory();
+    let served = Served::start(&scene, "--data job --store objects --listen 127.0.0.1:0");
+    for _ in 0..2 {
+        save_and_load::run(served.url(), &scene.path("objects")).unwrap();
+    }
+    let all = scene.json(&format!("inspect --server {}", served.url()));
+    let checkpoints = all["checkpoints"].as_array().unwrap();
+    assert_eq!((checkpoints.len(), &all["pins"]), (1, &serde_json::json!([])), "{all}");
+    assert_eq!(all["totals"]["turns"], 1, "{all}");
+    assert!(matches!(served.terminate().code, Some(0)));
 }
 
 fn eventually(is_so: impl Fn() -> bool) {

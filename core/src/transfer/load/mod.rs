@@ -149,6 +149,21 @@ impl Load {
         }
     }
 
+    /// What is due as soon as everything that waits is answered as hoped.
+    pub(super) fn next_in_list(&mut self) -> Option<Command> {
+        let first = self.asking.all().next()?;
+        if first == Ask::Pin || self.pause != Turnstile::Open || self.is_barred() {
+            return None;
+        }
+        let (ask, command) = self.due_settle()?;
+        self.asking.ask(ask);
+        Some(command)
+    }
+
+    pub(super) fn take_back_last(&mut self) {
+        self.asking.take_back();
+    }
+
     /// The command that is due now, if none waits for its answer.
     fn due(&self) -> Option<(Ask, Command)> {
         if self.asking.is_waiting() || self.pause != Turnstile::Open || self.is_barred() {
@@ -161,8 +176,17 @@ impl Load {
         if let Some(command) = self.due_loss() {
             return Some((Ask::Lost, command));
         }
+        self.due_settle()
+    }
+
+    /// The first pin of which more is known than was said or waits.
+    fn due_settle(&self) -> Option<(Ask, Command)> {
         for (row, number) in self.rows.iter().zip(0_u32..).filter(|(row, _)| !row.ended) {
             let evidence = self.row_evidence(number);
+            let waits = |ask| matches!(ask, Ask::Settle(row, _) if row == number);
+            if self.asking.all().any(waits) {
+                continue;
+            }
             if is_settleable(evidence) && row.said != Some(evidence) {
                 let command = Command::Settle { pin: row.pin, shard: None, evidence };
                 return Some((Ask::Settle(number, evidence), command));
@@ -228,7 +252,7 @@ impl Load {
             }
         };
         if fits {
-            self.asking.close(op);
+            self.asking.close(op, answer.is_err());
             self.finish();
         }
     }
@@ -407,6 +431,10 @@ impl Load {
 
     pub(super) const fn report(&self) -> Option<Ended> {
         self.ended
+    }
+
+    pub(super) fn is_in_doubt(&self) -> bool {
+        self.ended.is_none() && self.chosen_evidence() == Evidence::InDoubt
     }
 
     pub(super) fn evidence(&self, shard: ShardIndex) -> Option<Evidence> {

@@ -21,7 +21,8 @@ struct Actor {
     shards: Vec<ShardIndex>,
     transfer: Transfer,
     work: Vec<Work>,
-    command: Option<Command>,
+    /// One, or a list of them.
+    commands: Vec<Command>,
     told: Option<Step>,
     answers: Vec<(OpId, Answer)>,
     confirmed: BTreeSet<ObjectName>,
@@ -34,6 +35,8 @@ struct World {
     rig: Rig,
     actors: Vec<Actor>,
     fenced: BTreeSet<u128>,
+    /// Whoever asks sends lists.
+    lists: bool,
 }
 
 impl Actor {
@@ -44,7 +47,7 @@ impl Actor {
             shards: shards.iter().map(|shard| ShardIndex(*shard)).collect(),
             transfer,
             work: vec![],
-            command: None,
+            commands: vec![],
             told: None,
             answers: vec![],
             confirmed: BTreeSet::new(),
@@ -125,9 +128,16 @@ impl World {
         let actor = &self.actors[index];
         match &step {
             Step::Ask(command) => {
-                assert!(actor.command.is_none(), "two commands at once");
-                self.judge_command(actor, command);
-                self.actors[index].command = Some(command.clone());
+                assert!(actor.commands.is_empty(), "two commands at once");
+                let mut commands = vec![command.clone()];
+                if self.lists {
+                    let transfer = &mut self.actors[index].transfer;
+                    commands.extend(core::iter::from_fn(|| transfer.next_in_list()));
+                }
+                for command in &commands {
+                    self.judge_command(&self.actors[index], command);
+                }
+                self.actors[index].commands = commands;
             }
             Step::Put { object, .. } => {
                 if let ObjectName::Private(ObjectId { shard, index: 0 }) = *object {
@@ -236,13 +246,21 @@ impl World {
         actor.check_counts();
     }
 
-    fn answer(&mut self, index: usize) {
+    fn answer(&mut self, index: usize, most: usize) {
         let actor = &mut self.actors[index];
-        let Some(command) = actor.command.take() else { return };
-        let (op, answer) = self.rig.ask(actor.owner, command);
-        actor.transfer.answered(op, answer);
-        actor.answers.push((op, answer));
-        actor.check_counts();
+        let commands = core::mem::take(&mut actor.commands);
+        // The window of the one who sends may be too small for the whole list.
+        let sent = commands.len() - usize::from(commands.len() > 1 && most == 0);
+        (sent..commands.len()).for_each(|_| actor.transfer.take_back_last());
+        for command in commands.into_iter().take(sent) {
+            let (op, answer) = self.rig.ask(actor.owner, command);
+            actor.transfer.answered(op, answer);
+            actor.answers.push((op, answer));
+            actor.check_counts();
+            if answer.is_err() {
+                break;
+            }
+        }
     }
 
     /// Repeats an old answer and an old completion: nothing may change.
@@ -317,7 +335,7 @@ impl World {
             10..17 => self.complete(index, which.unwrap_or(999), 0, how > 0),
             17 => self.complete(index, which.unwrap_or(999), how, detail.is_multiple_of(2)),
             18..21 => self.retire(index, detail % actor.work.len().max(1)),
-            21..26 => self.answer(index),
+            21..26 => self.answer(index, how),
             26 | 27 => self.repeat(index, detail),
             28 | 29 => self.answer_told(index, how),
             30 if how == 0 => {
@@ -363,7 +381,7 @@ impl World {
                     self.complete(index, which, 0, true);
                     self.retire(index, which);
                 }
-                self.answer(index);
+                self.answer(index, 1);
                 self.answer_told(index, 0);
             }
         }
@@ -394,7 +412,8 @@ fn run(first: &[u32], second: &[u32], has_peers: bool) -> [Option<Ended>; 4] {
         }
         Actor::new(1 + u128::from(shard), &manifest, &[shard], Transfer::save(rank).unwrap())
     };
-    let mut world = World { rig, actors: vec![one(0), one(1)], fenced: BTreeSet::new() };
+    let (actors, fenced) = (vec![one(0), one(1)], BTreeSet::new());
+    let mut world = World { rig, actors, fenced, lists: first.len() % 2 == 1 };
     for word in first {
         world.act(*word);
     }
@@ -442,7 +461,7 @@ fn random_runs_reach_good_and_bad_ends() {
             };
             (0..count).map(|_| word()).collect()
         };
-        let (first, second) = (words(150), words(90));
+        let (first, second) = (words(150 + seen.len() % 2), words(90));
         for ended in run(&first, &second, state & (1 << 20) > 0).into_iter().flatten() {
             let text = alloc::format!("{ended:?}");
             let name: alloc::string::String = text.chars().take_while(|it| *it != ' ').collect();

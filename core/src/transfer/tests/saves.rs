@@ -641,3 +641,60 @@ fn bad_requests_are_refused_by_name() {
     let unknown = TransferError::UnknownShard { shard: S1 };
     assert_eq!(Transfer::load(load).map(|_| ()), Err(unknown));
 }
+
+/// Protocol 6: settle, publish and release go out in one list, which ends with its first refusal.
+#[test]
+fn a_save_ends_with_one_list() {
+    let mut rig = Rig::new();
+    let manifest = small();
+    let mut save = Transfer::save(request(&manifest, 1)).unwrap();
+    assert_eq!(save.next_in_list(), None, "nothing was asked");
+    let Some(Step::Ask(prepare)) = save.next_step() else { panic!() };
+    assert_eq!(save.next_in_list(), None, "nobody knows the pin yet");
+    let (op, answer) = rig.ask(1, prepare);
+    save.answered(op, answer);
+    let list = last_list(&mut rig, &mut save);
+    use Command::{Publish, Release, Settle};
+    assert!(matches!(list[..], [Settle { .. }, Publish { .. }, Release { .. }]), "{list:?}");
+    for command in list {
+        assert_eq!(save.next_step(), None);
+        let (op, answer) = rig.ask(1, command);
+        save.answered(op, answer);
+    }
+    assert!(matches!(save.report(), Some(Ended::Saved { .. })), "{:?}", save.report());
+    assert_eq!(rig.pins(), 0);
+
+    // The same turn's successor is refused for good: its release is due again, alone.
+    let mut save = Transfer::save(request(&planned(&examples::convolutions(), 3), 2)).unwrap();
+    let list = last_list(&mut rig, &mut save);
+    let (op, answer) = rig.ask(1, list[0].clone());
+    save.answered(op, answer);
+    save.answered(OpId { sequence: op.sequence + 1, ..op }, Err(Rejection::TurnExpired));
+    let Some(Step::Ask(release)) = save.next_step() else { panic!() };
+    assert!(matches!(release, Release { .. }), "{release:?}");
+    assert_eq!(save.next_in_list(), None);
+    rig.ask(1, Command::Collect { limit: 1 }).1.unwrap();
+    let (op, answer) = rig.ask(1, release);
+    save.answered(op, answer);
+    let Some(Ended::Saved { published, .. }) = save.report() else { panic!() };
+    assert_eq!(published, Published::Refused(Rejection::TurnExpired));
+}
+
+/// Drives a save up to the list with which it ends.
+fn last_list(rig: &mut Rig, save: &mut Transfer) -> Vec<Command> {
+    loop {
+        match save.next_step() {
+            Some(Step::Ask(command @ Command::Prepare(_))) => {
+                let (op, answer) = rig.ask(1, command);
+                save.answered(op, answer);
+            }
+            Some(Step::Ask(command)) => {
+                let mut list = vec![command];
+                list.extend(core::iter::from_fn(|| save.next_in_list()));
+                return list;
+            }
+            Some(step) => rig.perform(save, &step),
+            None => panic!("no list: {:?}", save.report()),
+        }
+    }
+}

@@ -38,15 +38,18 @@ fn memory_in_doubt_keeps_its_pin_until_proof() {
     let checkpoint = keep(&runtime, 1, 1);
     let (handle, hold) = doubtful_load(&rig, &runtime, checkpoint);
     assert!(handle.try_wait().is_none());
+    assert!(handle.wait_or_doubt().unwrap().is_none());
     let [unsettled] = runtime.shutdown().unsettled.try_into().unwrap();
-    assert!(unsettled.waiting().is_none());
+    assert!(unsettled.waiting().is_empty());
     assert!(!unsettled.transfer().may_reuse_destination());
     let next = rig.runtime(1, 1);
     let handle = next.resume(unsettled).unwrap();
     thread::sleep(A_WHILE);
     assert!(handle.try_wait().is_none());
+    assert!(handle.wait_or_doubt().unwrap().is_none());
     objects(&manifest(1, 1)).into_iter().for_each(|object| handle.retired(object));
     assert!(matches!(end_of(&handle), Ended::Missed(_)));
+    assert!(handle.wait_or_doubt().unwrap().is_some());
     assert!(hold.is_untouched());
     assert_eq!((rig.blockers(checkpoint), rig.pins()), (vec!["retained"], 0));
 }

@@ -17,9 +17,9 @@ use crate::{Ending, Failure};
 /// Load a coordinator with clients that keep one position after another, and say how fast it is.
 ///
 /// A cycle is two requests, each durable when it is answered: pin and prepare; then settle,
-/// publish, release and collect. No bytes are moved. Without --server a coordinator is started in
-/// this process, on a temporary folder of this disk. What was kept is forgotten in the end; the 64
-/// conversations of each run stay known.
+/// publish, release and collect, with the reports on what the cycle before handed out. No bytes
+/// are moved. Without --server a coordinator is started in this process, on a temporary folder of
+/// this disk. What was kept is forgotten in the end; the 64 conversations of each run stay known.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -31,6 +31,10 @@ pub(crate) struct Arguments {
     /// For how many seconds
     #[arg(long, value_name = "S", default_value_t = 5, value_parser = seconds)]
     seconds: u64,
+    /// Checkpoints that are kept beside, before the clock starts, in a coordinator of its own
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(conflicts_with_all = ["server", "descriptor"])]
+    retained: u64,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -46,6 +50,7 @@ Exit codes:
 Examples:
   pinfold worker-bench                                   a coordinator of its own, 16 clients
   pinfold worker-bench --clients 1 --seconds 10
+  pinfold worker-bench --retained 1000000                beside a million checkpoints
   pinfold worker-bench --server http://127.0.0.1:7311 --json";
 
 fn clients(text: &str) -> Result<u32, ParseWithinError> {
@@ -64,7 +69,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending, Failure> {
     let mut epoch = [0; 16];
     epoch.copy_from_slice(&random[8..]);
     let (clients, time) = (arguments.clients, Duration::from_secs(arguments.seconds));
-    let options = LoadOptions { clients, time, salt };
+    let options = LoadOptions { clients, time, retained: arguments.retained, salt };
     let report = if arguments.server.is_given() {
         let (url, client) = arguments.server.options()?;
         load(&url, &client, options)
@@ -119,5 +124,6 @@ fn table(report: &LoadReport) -> Table {
         table.row([name.into(), format!("{ms:.2} ms")]);
     }
     table.row(["objects reported as deleted".into(), report.deleted.to_string()]);
+    table.row(["checkpoints kept beside".into(), report.retained.to_string()]);
     table
 }

@@ -28,6 +28,10 @@ const CONVERSATIONS: u64 = 64;
 
 /// Reports in one request.
 const LIST: usize = 32;
+/// Checkpoints that a filling request keeps.
+const FILLED: u64 = 16;
+/// Turns of a conversation that is filled in.
+const FILLED_TURNS: u64 = 8;
 
 /// How much load.
 #[derive(Clone, Copy, Debug)]
@@ -36,6 +40,9 @@ pub struct LoadOptions {
     pub clients: u32,
     /// For how long.
     pub time: Duration,
+    /// How many checkpoints are kept before the clock starts, in conversations of their own, which
+    /// are left as they are.
+    pub retained: u64,
     /// Tells the identities of this run from those of every other: random.
     pub salt: u64,
 }
@@ -61,6 +68,10 @@ pub struct LoadReport {
     pub max_ms: f64,
     /// Objects that were reported as deleted.
     pub deleted: u64,
+    /// Checkpoints that were kept before the clock started.
+    pub retained: u64,
+    /// Cycles that ended in each whole second.
+    pub by_second: Vec<u64>,
 }
 
 /// Why a load ended early.
@@ -86,6 +97,7 @@ struct Shared {
     /// The last published position of each conversation.
     last: Vec<AtomicU64>,
     next: AtomicU64,
+    filled: AtomicU64,
     stop: AtomicBool,
     deleted: AtomicU64,
 }
@@ -121,6 +133,7 @@ async fn load(
         options,
         last: (0..CONVERSATIONS).map(|_| AtomicU64::new(0)).collect(),
         next: AtomicU64::new(1),
+        filled: AtomicU64::new(0),
         stop: AtomicBool::new(false),
         deleted: AtomicU64::new(0),
     });
@@ -129,22 +142,52 @@ async fn load(
         let connected = AsyncClient::connect(url, client.clone()).await?;
         workers.push(Worker::register(connected, number, Arc::clone(&shared)).await?);
     }
+    let workers = filled(workers).await?;
     let began = Instant::now();
     let tasks: Vec<_> = workers.into_iter().map(|worker| tokio::spawn(worker.run())).collect();
     tokio::time::sleep(options.time).await;
     shared.stop.store(true, Ordering::Relaxed);
-    let mut micros = Vec::new();
+    let mut ended = Vec::new();
     for task in tasks {
-        micros.extend(task.await.map_err(|error| LoadError::Task(error.to_string()))??);
+        ended.extend(task.await??);
     }
     let seconds = began.elapsed().as_secs_f64();
     let operator = AsyncClient::connect(url, client.clone()).await?;
     clear(operator, &shared).await?;
     let deleted = shared.deleted.load(Ordering::Relaxed);
-    Ok(report(options.clients, seconds, micros, deleted))
+    Ok(report(&options, began, seconds, ended, deleted))
 }
 
-fn report(clients: u32, seconds: f64, mut micros: Vec<u64>, deleted: u64) -> LoadReport {
+impl From<tokio::task::JoinError> for LoadError {
+    fn from(error: tokio::task::JoinError) -> Self {
+        Self::Task(error.to_string())
+    }
+}
+
+/// Keeps as many checkpoints as there are to be, each client its share.
+async fn filled(workers: Vec<Worker>) -> Result<Vec<Worker>, LoadError> {
+    let tasks: Vec<_> = workers.into_iter().map(|worker| tokio::spawn(worker.fill())).collect();
+    let mut workers = Vec::new();
+    for task in tasks {
+        workers.push(task.await??);
+    }
+    Ok(workers)
+}
+
+fn report(
+    options: &LoadOptions,
+    began: Instant,
+    seconds: f64,
+    ended: Vec<(Instant, u64)>,
+    deleted: u64,
+) -> LoadReport {
+    let LoadOptions { clients, retained, .. } = *options;
+    let mut by_second = vec![0; usize::try_from(options.time.as_secs()).unwrap_or(0)];
+    for (at, _) in &ended {
+        let second = usize::try_from(at.duration_since(began).as_secs()).unwrap_or(usize::MAX);
+        by_second.get_mut(second).into_iter().for_each(|cycles| *cycles += 1);
+    }
+    let mut micros: Vec<u64> = ended.into_iter().map(|it| it.1).collect();
     micros.sort_unstable();
     let of_thousand = |part: usize| {
         let place = (micros.len() * part).div_ceil(1000).saturating_sub(1);
@@ -161,6 +204,8 @@ fn report(clients: u32, seconds: f64, mut micros: Vec<u64>, deleted: u64) -> Loa
         p999_ms: of_thousand(999),
         max_ms: of_thousand(1000),
         deleted,
+        retained,
+        by_second,
     }
 }
 
@@ -195,8 +240,38 @@ impl Worker {
         Ok(Self { client, shared, number, owner, incarnation, sequence, reports })
     }
 
-    /// Cycles until it is told to stop; how many microseconds each took.
-    async fn run(mut self) -> Result<Vec<u64>, LoadError> {
+    /// Keeps its share of what is retained before the clock starts.
+    async fn fill(mut self) -> Result<Self, LoadError> {
+        let retained = self.shared.options.retained;
+        loop {
+            let first = self.shared.filled.fetch_add(FILLED, Ordering::Relaxed);
+            if first >= retained {
+                return Ok(self);
+            }
+            let (mut commands, sequence) = (Vec::new(), self.sequence);
+            for number in first..(first + FILLED).min(retained) {
+                let pin = PinId { op: self.op(sequence + commands.len() as u64 + 1), place: 0 };
+                // Numbers that no cycle comes to.
+                let id = self.shared.id((1 << 63) | number);
+                let conversation = self.shared.id((1 << 62) | (number / FILLED_TURNS));
+                let conversation = ConversationId::from_u128(conversation);
+                let turn = Some(TurnKey { conversation, turn: TurnId::from_u128(id) });
+                let evidence = Evidence::QuiescedSuccess;
+                commands.extend([
+                    Command::Prepare(prepare(id)?),
+                    Command::Settle { pin, shard: None, evidence },
+                    Command::Publish { pin, turn },
+                    Command::Release { pin },
+                ]);
+            }
+            for answer in self.ask(commands).await? {
+                answer?;
+            }
+        }
+    }
+
+    /// Cycles until it is told to stop; when each ended, and how many microseconds it took.
+    async fn run(mut self) -> Result<Vec<(Instant, u64)>, LoadError> {
         let mut took = Vec::new();
         for cycle in 0.. {
             if self.shared.stop.load(Ordering::Relaxed) {
@@ -204,7 +279,8 @@ impl Worker {
             }
             let began = Instant::now();
             self.cycle((cycle + 4 * u64::from(self.number)) % CONVERSATIONS).await?;
-            took.push(u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX));
+            let micros = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
+            took.push((Instant::now(), micros));
         }
         self.report().await?;
         Ok(took)

@@ -75,7 +75,8 @@ struct Asked {
 #[derive(Debug)]
 enum Matters {
     Nothing,
-    Reports(CheckpointId, Vec<ObjectId>),
+    Reports(OpId, CheckpointId, Vec<ObjectId>),
+    Retires(OwnerId),
     Fences(OwnerId, Incarnation),
     Releases(PinId),
     Settles(PinId),
@@ -87,12 +88,13 @@ impl Asked {
         let verb = verb(command);
         let matters = match command {
             Command::Deleted { checkpoint, outcomes } => {
-                Matters::Reports(*checkpoint, outcomes.iter().map(|it| it.0).collect())
+                Matters::Reports(op, *checkpoint, outcomes.iter().map(|it| it.0).collect())
             }
             Command::Fence { owner, incarnation } => Matters::Fences(*owner, *incarnation),
             Command::Release { pin } => Matters::Releases(*pin),
             Command::Settle { pin, .. } => Matters::Settles(*pin),
             Command::Pin { .. } => Matters::Pins(op),
+            Command::Retire { owner } => Matters::Retires(*owner),
             Command::Prepare(_)
             | Command::Publish { .. }
             | Command::Lost { .. }
@@ -100,8 +102,7 @@ impl Asked {
             | Command::Collect { .. }
             | Command::Configure { .. }
             | Command::Forget { .. }
-            | Command::Drop { .. }
-            | Command::Retire { .. } => Matters::Nothing,
+            | Command::Drop { .. } => Matters::Nothing,
         };
         let audited = is_audited(op, command);
         let audited = audited.then(|| ListedCommand { op, command: command.clone() });
@@ -193,7 +194,10 @@ impl Seen {
                     }
                 }
             }
-            Matters::Reports(checkpoint, objects) => self.work.reported(checkpoint, &objects),
+            Matters::Reports(op, checkpoint, objects) => {
+                self.work.reported(op, checkpoint, &objects);
+            }
+            Matters::Retires(owner) => self.work.retired(owner),
             Matters::Fences(owner, incarnation) => {
                 self.work.fenced(Whose { owner, incarnation });
             }

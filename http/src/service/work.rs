@@ -65,7 +65,7 @@ impl Work {
     pub(super) fn handed_out(&self, effect: &Effect) {
         let Effect::Delete { by, checkpoint, objects } = effect;
         let mut list = self.list();
-        list.strike(*checkpoint, objects);
+        list.strike(*checkpoint, objects, |_| true);
         list.last += 1;
         let (number, since) = (list.last, Instant::now());
         list.by.insert((*by, number));
@@ -76,9 +76,23 @@ impl Work {
         self.came.notify_waiters();
     }
 
-    /// Somebody reported these objects.
-    pub(super) fn reported(&self, checkpoint: CheckpointId, objects: &[ObjectId]) {
-        self.list().strike(checkpoint, objects);
+    /// Somebody reported these objects. What was handed out to the same incarnation later than it
+    /// reported is outstanding still: the report is one that it repeats.
+    pub(super) fn reported(&self, op: OpId, checkpoint: CheckpointId, objects: &[ObjectId]) {
+        let is_before = |by: OpId| {
+            (by.owner, by.incarnation) != (op.owner, op.incarnation) || by.sequence < op.sequence
+        };
+        self.list().strike(checkpoint, objects, is_before);
+    }
+
+    /// An owner is no more, in any incarnation.
+    pub(super) fn retired(&self, owner: OwnerId) {
+        let mut list = self.list();
+        let from = |incarnation| OpId { owner, incarnation: Incarnation(incarnation), sequence: 0 };
+        let of_it = list.by.range((from(0), 0)..(from(u64::MAX), 0));
+        for number in of_it.map(|it| it.1).collect::<Vec<_>>() {
+            list.remove(number);
+        }
     }
 
     /// Nobody hears from this incarnation any more.
@@ -147,10 +161,18 @@ impl List {
         }
     }
 
-    fn strike(&mut self, checkpoint: CheckpointId, objects: &[ObjectId]) {
+    /// Objects of a checkpoint are outstanding no more, in the pieces of some operations.
+    fn strike(
+        &mut self,
+        checkpoint: CheckpointId,
+        objects: &[ObjectId],
+        is_meant: impl Fn(OpId) -> bool,
+    ) {
         let pieces = self.of.range((checkpoint, 0)..=(checkpoint, u64::MAX));
         for number in pieces.map(|it| it.1).collect::<Vec<_>>() {
-            let Some(held) = self.held.get_mut(&number) else { continue };
+            let Some(held) = self.held.get_mut(&number).filter(|it| is_meant(it.by)) else {
+                continue;
+            };
             held.objects.retain(|object| !objects.contains(object));
             if held.objects.is_empty() {
                 self.remove(number);
@@ -202,12 +224,19 @@ mod tests {
         assert_eq!(work.behind(mine[0].number, None), []);
         assert_eq!(work.behind(mine[0].number - 1, None), mine);
         assert_eq!(work.of_op(mine[0].by), mine);
-        work.reported(checkpoint(8), &[object(0), object(2)]);
+        let report = |sequence| OpId { sequence, ..mine[0].by };
+        // An answer that came twice, to a report on what was handed out earlier.
+        work.reported(report(2), checkpoint(8), &[object(0), object(2)]);
+        assert_eq!(work.behind(0, Some(whose(2))), mine);
+        work.reported(report(4), checkpoint(8), &[object(0), object(2)]);
         assert_eq!(work.behind(0, Some(whose(2)))[0].objects[0].object, object(1));
         // The same object goes out again, to somebody else.
         work.handed_out(&effect(1, 8, 2));
         assert_eq!(work.behind(0, Some(whose(2))), []);
+        work.handed_out(&effect(3, 9, 1));
         work.fenced(whose(1));
+        assert_eq!(work.totals()[..2], [1, 1]);
+        work.retired(OwnerId::from_u128(3));
         assert_eq!(work.totals(), [0, 0, 0]);
     }
 }

@@ -2,6 +2,7 @@
 
 mod collecting;
 mod job;
+mod logging;
 mod settings;
 
 use std::path::{Path, PathBuf};
@@ -19,6 +20,7 @@ use pinfold_workload::unit::bytes;
 use serde::Serialize;
 
 use job::{node_failure, open};
+use logging::Logging;
 use settings::Settings;
 
 use crate::server::{identity, token};
@@ -79,6 +81,8 @@ struct Listening<'a> {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Ending, Failure> {
     let settings = arguments.settings.clone().with_file(arguments.config.as_deref())?;
+    // Until all has ended.
+    let _logging = Logging::begin(&settings)?;
     let stop = signals()?;
     let tls = tls(&settings)?;
     let vouches = tls.as_ref().is_some_and(ServerTls::is_self_contained);

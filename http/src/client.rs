@@ -21,7 +21,6 @@ use pinfold_host::owner::Owner;
 use reqwest::StatusCode;
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE};
 use reqwest::redirect::Policy;
-use rustls::ClientConfig;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use tokio::runtime::Runtime;
@@ -29,7 +28,7 @@ use tokio::runtime::Runtime;
 use crate::encoding::Encoding;
 use crate::problem::{Code, Problem};
 use crate::service::Token;
-use crate::tls::{ClientTls, final_failure, nobody};
+use crate::tls::{ClientTls, final_failure};
 
 /// The first pause before a request is sent again, and the longest.
 const PAUSES: [Duration; 2] = [Duration::from_millis(20), Duration::from_secs(1)];
@@ -249,19 +248,16 @@ impl AsyncClient {
     pub async fn connect(url: &str, options: ClientOptions) -> Result<Self, ClientError> {
         let bad = |what: String| ClientError::Url { url: url.to_string(), what };
         let parsed = reqwest::Url::parse(url).map_err(|error| bad(error.to_string()))?;
-        let config = match (parsed.scheme(), &options.tls) {
-            ("http", None) => nobody().map_err(|error| bad(error.to_string()))?,
+        let tls = match (parsed.scheme(), options.tls.clone()) {
+            ("http", None) => ClientTls::nobody(),
             // Whoever names a CA does not mean to be overheard.
             ("http", Some(_)) => return Err(bad("with TLS it is an https URL".into())),
-            ("https", tls) => {
-                let tls = tls.clone().map_or_else(|| ClientTls::new(None, None), Ok);
-                let tls = tls.map_err(|error| bad(error.to_string()))?;
-                ClientConfig::clone(&tls.config)
-            }
+            ("https", tls) => tls.map_or_else(|| ClientTls::new(None, None), Ok),
             (scheme, _) => return Err(bad(format!("{scheme} is not spoken"))),
         };
+        let tls = tls.map_err(|error| bad(error.to_string()))?;
         let http = reqwest::Client::builder()
-            .tls_backend_preconfigured(config)
+            .tls_backend_preconfigured(tls.config())
             .timeout(options.try_within)
             .tcp_nodelay(true)
             .pool_idle_timeout(IDLE)

@@ -54,7 +54,7 @@ pub struct ServerTls {
 /// Whom a client trusts, and what it shows of itself.
 #[derive(Clone)]
 pub struct ClientTls {
-    pub(crate) config: Arc<ClientConfig>,
+    config: Arc<ClientConfig>,
 }
 
 impl Pem {
@@ -280,13 +280,25 @@ impl ClientTls {
         };
         Ok(Self { config: Arc::new(config) })
     }
-}
 
-/// What a client has that speaks no TLS: nobody is trusted.
-pub(crate) fn nobody() -> Result<ClientConfig, rustls::Error> {
-    let builder = ClientConfig::builder_with_provider(provider());
-    let builder = builder.with_safe_default_protocol_versions()?;
-    Ok(builder.with_root_certificates(RootCertStore::empty()).with_no_client_auth())
+    /// A client that trusts nobody: what one has that speaks no TLS.
+    ///
+    /// # Errors
+    /// [`TlsError`] when the cryptography cannot be used.
+    pub fn nobody() -> Result<Self, TlsError> {
+        let builder = ClientConfig::builder_with_provider(provider());
+        let builder = builder
+            .with_safe_default_protocol_versions()
+            .map_err(|error| TlsError { file: "no TLS".into(), what: error.to_string() })?;
+        let config = builder.with_root_certificates(RootCertStore::empty()).with_no_client_auth();
+        Ok(Self { config: Arc::new(config) })
+    }
+
+    /// The same as rustls, and what is built on it, takes it.
+    #[must_use]
+    pub fn config(&self) -> ClientConfig {
+        ClientConfig::clone(&self.config)
+    }
 }
 
 impl fmt::Debug for Pem {

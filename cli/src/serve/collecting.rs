@@ -86,10 +86,10 @@ impl Deletes {
                     let why = self.collect(&mut collector, stop);
                     self.effects = Some(collector.into_effects());
                     if let Err(why) = why {
-                        eprintln!("pinfold: the collector begins again: {why}");
+                        tracing::warn!("the collector begins again: {why}");
                     }
                 }
-                Err(why) => eprintln!("pinfold: nothing is collected: {why}"),
+                Err(why) => tracing::warn!("nothing is collected: {why}"),
             }
             rest(PAUSES[1], stop);
         }

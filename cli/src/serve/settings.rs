@@ -17,6 +17,7 @@ use pinfold_workload::unit::{parse_bytes, parse_within};
 use serde::Deserialize;
 use serde::de::{Deserializer, Error, Visitor};
 
+use super::logging::{Collector, LogFilter};
 use crate::Failure;
 use crate::store_place::StorePlace;
 
@@ -81,6 +82,20 @@ pub(super) struct Settings {
     /// Write here where the coordinator is, for those on this machine
     #[arg(long, value_name = "FILE")]
     pub(super) descriptor: Option<PathBuf>,
+    /// What to log on standard error: warn unless told otherwise; info has a line for each request,
+    /// and warn,pinfold_http=info those of the service alone
+    #[arg(long, value_name = "LEVEL")]
+    #[serde(deserialize_with = "text")]
+    pub(super) log: Option<LogFilter>,
+    /// Log JSON objects
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true)]
+    #[arg(default_missing_value = "true")]
+    log_json: Option<bool>,
+    /// Send a span of each request to the collector at this URL: OTLP over HTTP, like
+    /// http://127.0.0.1:4318
+    #[arg(long, value_name = "URL")]
+    #[serde(deserialize_with = "text")]
+    pub(super) otlp: Option<Collector>,
 }
 
 /// What a quarantined checkpoint bars.
@@ -155,6 +170,9 @@ impl Settings {
             tls_key: self.tls_key.or(other.tls_key),
             client_ca: self.client_ca.or(other.client_ca),
             descriptor: self.descriptor.or(other.descriptor),
+            log: self.log.or(other.log),
+            log_json: self.log_json.or(other.log_json),
+            otlp: self.otlp.or(other.otlp),
         }
     }
 
@@ -193,6 +211,10 @@ impl Settings {
 
     pub(super) fn creates_store(&self) -> bool {
         self.create_store == Some(true)
+    }
+
+    pub(super) fn logs_json(&self) -> bool {
+        self.log_json == Some(true)
     }
 
     /// Whether this process deletes.

@@ -60,13 +60,17 @@ impl AuditLog {
         let (lines, read) = channel::<Told>();
         let lost = Arc::new(AtomicU64::new(0));
         let counts = Arc::clone(&lost);
+        let path = path.to_path_buf();
         thread::Builder::new().name("pinfold-audit".into()).spawn(move || {
             for told in read {
                 match told {
-                    Told::Line(line) if write(&mut file, &line).is_err() => {
-                        counts.fetch_add(1, Ordering::Relaxed);
+                    Told::Line(line) => {
+                        if let Err(error) = write(&mut file, &line) {
+                            counts.fetch_add(1, Ordering::Relaxed);
+                            let path = path.display();
+                            tracing::error!(%error, %path, "a line of the audit log is lost");
+                        }
                     }
-                    Told::Line(_) => {}
                     Told::End(done) => drop(done.send(())),
                 }
             }

@@ -98,15 +98,22 @@ async fn begun(
     acceptor: &TlsAcceptor,
     shared: &Shared,
 ) -> Option<TlsStream<TcpStream>> {
+    let peer = stream.peer_addr().ok();
     let drained = shared.drained.notified();
     if shared.is_draining() {
         return None;
     }
     let begins = tokio::time::timeout(shared.options.handshake_within, acceptor.accept(stream));
-    tokio::select! {
-        () = drained => None,
-        begun = begins => begun.ok()?.ok(),
-    }
+    let why = tokio::select! {
+        () = drained => return None,
+        begun = begins => match begun {
+            Ok(Ok(stream)) => return Some(stream),
+            Ok(Err(error)) => error.to_string(),
+            Err(_) => "it took too long".to_string(),
+        },
+    };
+    tracing::info!(?peer, why, "a connection is refused: TLS does not begin");
+    None
 }
 
 /// The next connection, once there is room for it; none where it could not be taken.
@@ -121,7 +128,8 @@ async fn accept(
             let _ = stream.set_nodelay(true);
             Some((stream, permit))
         }
-        Err(_) => {
+        Err(error) => {
+            tracing::warn!(%error, "a connection cannot be taken");
             tokio::time::sleep(REFUSED).await;
             None
         }

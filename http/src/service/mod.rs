@@ -15,6 +15,7 @@ mod page;
 mod patient;
 mod routes;
 mod seen;
+mod traced;
 mod work;
 
 use std::net::SocketAddr;
@@ -227,6 +228,8 @@ impl Service {
                 runtime.shutdown_timeout(LAST_LOOKS);
             })
             .map_err(ServiceError::Threads)?;
+        let job = node.job();
+        tracing::info!(%address, namespace = %job.namespace, epoch = %job.epoch, "serving");
         let own_effects = Mutex::new(own_effects);
         let (node, server) = (Some(node), Some(server));
         Ok(Self { address, shared, node, server, own_effects })
@@ -274,6 +277,10 @@ impl Service {
         self.close();
         let ended = self.node.take().map_or(Ok(()), Node::stop);
         self.shared.seen.end();
+        match &ended {
+            Ok(()) => tracing::info!("ended"),
+            Err(error) => tracing::error!(%error, "ended, and not well"),
+        }
         ended
     }
 
@@ -281,6 +288,7 @@ impl Service {
     /// it.
     pub fn drain(&self) {
         if !self.shared.draining.swap(true, Ordering::Relaxed) {
+            tracing::info!("draining: nothing new is taken");
             self.shared.drained.notify_waiters();
             self.shared.drained.notify_one();
         }

@@ -26,7 +26,7 @@ use super::answers::{EndpointAnswer, JobAnswer, LedgerAnswer, PinAnswer, PinsAns
 use super::metrics::Figures;
 use super::page::page;
 use super::work::Whose;
-use super::{Shared, body, guard};
+use super::{Shared, body, guard, traced};
 use crate::encoding::Encoding;
 use crate::problem::{Code, Problem};
 
@@ -78,8 +78,15 @@ impl IntoResponse for Problem {
     }
 }
 
+/// Lets in who may ask, and traces that where somebody listens.
+async fn admit(State(shared): Kept, request: Request, next: Next) -> Response {
+    let span = traced::span(&request);
+    let admitted = async { admitted(shared, request, next).await.into_response() };
+    if span.is_disabled() { admitted.await } else { traced::answered(span, admitted).await }
+}
+
 /// Lets in who may ask, while there is room, for as long as a request may take.
-async fn admit(State(shared): Kept, request: Request, next: Next) -> Result<Response, Problem> {
+async fn admitted(shared: Arc<Shared>, request: Request, next: Next) -> Result<Response, Problem> {
     if let Some(token) = &shared.options.token {
         let sent = request.headers().get(AUTHORIZATION);
         if !sent.is_some_and(|sent| token.is_in(sent.as_bytes())) {
@@ -170,6 +177,7 @@ async fn call(
         _ => Problem::new(Code::Malformed, rejection.body_text()),
     })?;
     let call: Call = encoding.decode(&body).map_err(|what| malformed(&what))?;
+    traced::asked(&call.ask);
     let collects = if work { collects(&call.ask) } else { Vec::new() };
     let answer = Answer::from(ask(&shared, call).await?);
     let written = if work {

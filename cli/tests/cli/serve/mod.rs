@@ -1,6 +1,7 @@
 //! The coordinator as a process: what it says, who may ask it, and what is left when it is killed.
 
 mod config;
+mod logged;
 mod operators;
 #[path = "../../../../http/examples/save_and_load.rs"]
 #[allow(dead_code, reason = "the example has an end of its own")]

@@ -32,7 +32,7 @@ fn commands_ask_over_tls() {
     scene.refuses(&format!("{plain} --tls-ca job.pem"), 2, &["it is an https URL"]);
     drop(served);
 
-    let served = Served::start(&scene, &format!("{words} --client-ca worker.pem"));
+    let served = Served::start(&scene, &format!("{words} --client-ca worker.pem --log info"));
     let at = format!("--server {} --tls-ca job.pem", served.url());
     scene.refuses(&format!("inspect {at}"), 2, &["only clients that show a certificate"]);
     let shows = |name: &str| format!("{at} --tls-cert {name}.pem --tls-key {name}.key");
@@ -40,6 +40,8 @@ fn commands_ask_over_tls() {
     assert!(scene.prints(&format!("inspect {}", shows("worker"))).contains("Totals"));
     let bench = format!("worker-bench --clients 1 --seconds 1 {}", shows("worker"));
     assert!(scene.json(&bench)["cycles"].as_u64() > Some(0));
+    let ended = served.terminate();
+    assert!(ended.err.contains("a connection is refused: TLS does not begin"), "{}", ended.err);
 }
 
 /// A start that cannot speak TLS as it was told is refused before anything is made.

@@ -41,6 +41,8 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Verb {
     Replay(replay::Arguments),
+    #[command(hide = true)]
+    ReplayWorker(replay::WorkerArguments),
     Serve(serve::Arguments),
     Sim(sim::Arguments),
     Check(check::Arguments),
@@ -117,6 +119,7 @@ fn main() -> ExitCode {
     arm();
     let ended = match Arguments::parse().command {
         Verb::Replay(arguments) => replay::run(&arguments),
+        Verb::ReplayWorker(arguments) => replay::work(&arguments),
         Verb::Serve(arguments) => serve::run(&arguments),
         Verb::Sim(arguments) => sim::run(&arguments),
         Verb::Check(arguments) => check::run(&arguments),

@@ -1,5 +1,6 @@
 //! `pinfold replay`: the main job over a serving trace.
 
+mod processes;
 mod table;
 
 use std::fs::File;
@@ -21,24 +22,35 @@ use pinfold_workload::unit::{ParseWithinError, parse_bytes, parse_within};
 use tempfile::TempDir;
 
 use crate::report_file::ReportFile;
+use crate::server::Server;
 use crate::shell::typed;
 use crate::signals::signals;
 use crate::table::{json, print};
 use crate::{Ending, Failure};
+
+pub(crate) use processes::{WorkerArguments, work};
 
 /// Serve a trace through the real engine, journal and store, and judge what was kept.
 ///
 /// Workers take the trace's requests; each looks up and restores the longest kept prefix, saves its
 /// own position and publishes it, while collection runs beside. Half-way, or after every N
 /// requests, the process state is thrown away with transfers under way, and recovered from disk.
+///
+/// With --server, the catalog is a coordinator's that runs already, and each worker is a process of
+/// its own, which is killed instead.
 #[derive(Args)]
 #[command(after_help = EXAMPLES, allow_negative_numbers = true)]
 pub(crate) struct Arguments {
     /// Request trace, one JSON object a line; without it a generated one is served
     trace: Option<PathBuf>,
-    /// Live turns that a conversation keeps
-    #[arg(long, value_name = "N", default_value_t = 5, value_parser = turns)]
-    turns: u32,
+    #[command(flatten)]
+    server: Server,
+    /// With --server: the folder of objects that the workers share
+    #[arg(long, value_name = "DIR")]
+    store: Option<PathBuf>,
+    /// Live turns that a conversation keeps [default: 5]
+    #[arg(long, value_name = "N", value_parser = turns)]
+    turns: Option<u32>,
     /// Bytes that the live turns of one conversation may hold: 65536, 64KiB, 10MiB, 1GiB
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes, allow_hyphen_values = true)]
     conversation_bytes: Option<u64>,
@@ -104,7 +116,15 @@ Examples:
   pinfold replay --workers 1 --seed 7       every figure repeats
   pinfold replay --data ./job               keep journal and objects
   pinfold replay --data ./job --resume      serve again on what is kept
-  pinfold replay --json | jq .violations    for programs";
+  pinfold replay --json | jq .violations    for programs
+
+Over a coordinator that runs already, with each worker a process of its own:
+  pinfold serve --data ./job --store ./objects
+  pinfold replay --server http://127.0.0.1:7311 --store ./objects --workers 4
+  pinfold replay --server http://127.0.0.1:7311 --store ./objects --crash-every 100";
+
+/// Live turns that a conversation keeps, unless somebody says so.
+const TURNS: u32 = 5;
 
 /// How the name of a temporary folder begins.
 const TEMPORARY: &str = "pinfold-replay-";
@@ -135,6 +155,18 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending, Failure> {
         return Err(Failure::Input(what));
     }
     let stop = signals()?;
+    if arguments.server.is_given() {
+        let (bar, told) = (progress(trace.requests.len() as u64), trace_name);
+        let report = processes::replay(arguments, (&trace, told), &stop, &|so_far| {
+            show(&bar, so_far);
+        });
+        bar.finish_and_clear();
+        return tell(arguments, &report?, page);
+    }
+    if arguments.store.is_some() {
+        let what = "--store goes with --server; without a coordinator, --data holds the objects";
+        return Err(Failure::Input(what.into()));
+    }
     let temporary = match arguments.data {
         Some(_) => None,
         None => Some(temporary()?),
@@ -150,7 +182,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending, Failure> {
     let config = ReplayConfig {
         dir,
         resume: arguments.resume,
-        turns: arguments.turns,
+        turns: arguments.turns.unwrap_or(TURNS),
         conversation_bytes: arguments.conversation_bytes,
         job_bytes: arguments.job_bytes,
         crash_every: arguments.crash_every,
@@ -164,13 +196,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending, Failure> {
         log: arguments.log.clone(),
     };
     let bar = progress(trace.requests.len() as u64);
-    let report = replay_until(&config, &trace, &stop, &|Progress { done, crashes }| {
-        bar.set_message(match crashes {
-            1 => "1 crash".to_string(),
-            crashes => format!("{crashes} crashes"),
-        });
-        bar.set_position(u64::from(done));
-    });
+    let report = replay_until(&config, &trace, &stop, &|so_far| show(&bar, so_far));
     bar.finish_and_clear();
     let report = report.map_err(|error| match error {
         ReplayError::Stopped { .. } if arguments.data.is_some() => {
@@ -178,10 +204,27 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending, Failure> {
         }
         error => failure(error),
     })?;
-    let written = page.map_or(Ok(()), |page| write_page(&page, &report));
+    tell(arguments, &report, page)
+}
+
+fn show(bar: &ProgressBar, Progress { done, crashes }: Progress) {
+    bar.set_message(match crashes {
+        1 => "1 crash".to_string(),
+        crashes => format!("{crashes} crashes"),
+    });
+    bar.set_position(u64::from(done));
+}
+
+/// Prints the report, and writes its page.
+fn tell(
+    arguments: &Arguments,
+    report: &Report,
+    page: Option<ReportFile>,
+) -> Result<Ending, Failure> {
+    let written = page.map_or(Ok(()), |page| write_page(&page, report));
     print(|out| match arguments.json {
-        true => json(out, &report),
-        false => table::write(out, &report),
+        true => json(out, report),
+        false => table::write(out, report),
     })?;
     written.map_err(Failure::Incomplete)?;
     if let (Some(path), false) = (&arguments.report, arguments.json) {
@@ -273,6 +316,8 @@ fn failure(error: ReplayError) -> Failure {
         | ReplayError::Owner(_)
         | ReplayError::Refused(_)
         | ReplayError::Stopped { .. }
+        | ReplayError::Process { .. }
+        | ReplayError::Coordinator(_)
         | ReplayError::Died => Failure::Incomplete(text),
     }
 }

@@ -1,5 +1,6 @@
 //! Which coordinator is asked: by its URL, or by the descriptor that it wrote.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -15,6 +16,9 @@ use crate::Failure;
 
 /// How long somebody at a terminal waits for a coordinator that does not answer.
 const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How long a worker's process waits for one that is started again.
+pub(crate) const WORKERS_PATIENCE: Duration = Duration::from_secs(120);
 
 /// Which coordinator.
 #[derive(Args)]
@@ -44,6 +48,36 @@ impl Server {
     /// Whether a coordinator was named.
     pub(crate) const fn is_given(&self) -> bool {
         self.server.is_some() || self.descriptor.is_some()
+    }
+
+    /// The flags by which this process was told so, for a process of the same program.
+    pub(crate) fn flags() -> Vec<OsString> {
+        let command = Self::augment_args(clap::Command::new("server"));
+        let known = |flag: &str| {
+            let name = flag.strip_prefix("--")?.split('=').next()?;
+            command.get_arguments().find(|it| it.get_long() == Some(name))
+        };
+        let mut flags = Vec::new();
+        let mut words = std::env::args_os().skip(1);
+        while let Some(word) = words.next() {
+            let Some(argument) = word.to_str().and_then(known) else { continue };
+            let has_value = word.to_string_lossy().contains('=');
+            flags.push(word);
+            if argument.get_action().takes_values() && !has_value {
+                flags.extend(words.next());
+            }
+        }
+        flags
+    }
+
+    /// A client for somebody who works while the coordinator may be started again.
+    pub(crate) fn connect_patiently(&self) -> Result<(String, Client), Failure> {
+        self.connect()?;
+        let (url, options) = self.options()?;
+        let try_within = ClientOptions::default().try_within;
+        let options = ClientOptions { give_up_after: WORKERS_PATIENCE, try_within, ..options };
+        let client = Client::connect(&url, options).map_err(failure)?;
+        Ok((url, client))
     }
 
     fn described(&self) -> Result<Option<Descriptor>, Failure> {

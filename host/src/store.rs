@@ -6,6 +6,7 @@
 
 use pinfold_core::outcome;
 use pinfold_core::transfer::{CheckAnswer, PutAnswer};
+use serde::{Deserialize, Serialize};
 
 /// A store of whole objects under keys, with blocking calls that any thread may make.
 ///
@@ -124,7 +125,7 @@ impl From<DeleteOutcome> for outcome::DeleteOutcome {
 }
 
 /// The reason of an answer, for a person: what was tried, where, and what came back.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Why(String);
 
 impl Why {

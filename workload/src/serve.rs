@@ -20,6 +20,8 @@ use pinfold_host::owner::{Owner, OwnerError};
 use pinfold_host::runtime::{Freight, Porter, Runtime, RuntimeError, RuntimeOptions, Unfinished};
 use pinfold_host::store::{ObjectStore, Why};
 
+use serde::{Deserialize, Serialize};
+
 use crate::freight::{Inbound, Outbound};
 use crate::link::TraceTag;
 use crate::model::{Memory, Model, ModelError};
@@ -28,7 +30,7 @@ use crate::model::{Memory, Model, ModelError};
 const SHARD: ShardIndex = ShardIndex(0);
 
 /// One turn to serve.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Turn {
     /// Its conversation and itself.
     pub key: TurnKey,
@@ -50,15 +52,21 @@ impl Turn {
         chain: Vec<ChainValue>,
     ) -> Self {
         let tag = tag.0;
-        let conversation = ConversationId::of_name(&format!("conversation {tag} {conversation}"));
+        let conversation = Self::conversation(TraceTag(tag), conversation);
         let turn = TurnId::of_name(&format!("turn {tag} {request}"));
         let attempt = AttemptId::of_name(&format!("attempt {tag} {request} {life}"));
         Self { key: TurnKey { conversation, turn }, attempt, chain }
     }
+
+    /// A conversation of a trace, by the number of its root.
+    #[must_use]
+    pub fn conversation(tag: TraceTag, root: u32) -> ConversationId {
+        ConversationId::of_name(&format!("conversation {} {root}", tag.0))
+    }
 }
 
 /// What became of a turn.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Served {
     /// Blocks of the restored prefix; none when nothing was adopted.
     pub restored_blocks: Option<u32>,
@@ -82,7 +90,7 @@ pub struct Served {
 }
 
 /// Why nothing was kept of a turn: no fault of the worker, which goes on.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Unsaved {
     /// The turn had expired before, and an expired turn stays so.
     Expired,

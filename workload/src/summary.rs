@@ -169,11 +169,16 @@ fn run(report: &Report, time: &Time) -> Section {
         row("wall time", seconds(time.wall_ms)),
         row("commands", report.commands),
         row("commands per second", time.commands_per_second),
-        row("journal syncs", time.journal_syncs),
-        row("journal bytes", bytes(time.journal_bytes)),
-        snapshots(time),
-        row("crashes", report.crashes),
     ];
+    match &report.coordinator {
+        Some(url) => rows.insert(0, row("coordinator", url)),
+        None => rows.extend([
+            row("journal syncs", time.journal_syncs),
+            row("journal bytes", bytes(time.journal_bytes)),
+            snapshots(time),
+        ]),
+    }
+    rows.push(row("crashes", report.crashes));
     rows.extend(recoveries(&time.recovery_us));
     rows.push(row("invariant violations", report.violations));
     Section::new("Run", rows)

@@ -27,6 +27,8 @@ pub(crate) struct Observer {
     expired: BTreeSet<TurnKey>,
     /// Conversations with a past that this observer has not seen.
     before: BTreeSet<ConversationId>,
+    /// What was there before, and is somebody else's.
+    foreign: BTreeSet<CheckpointId>,
     /// Bytes of each checkpoint, as its writer confirmed them.
     written: BTreeMap<CheckpointId, u64>,
     /// Bytes of the others, as the store listed them when they were seen first.
@@ -83,6 +85,38 @@ impl Observer {
     pub(crate) fn saw_before(&mut self, turn: TurnKey, checkpoint: CheckpointId) {
         self.published.entry(turn).or_default().checkpoints.insert(checkpoint);
         self.before.insert(turn.conversation);
+    }
+
+    /// Everything of the job in the store is somebody else's, but for what a turn refers to that
+    /// was live before.
+    ///
+    /// # Errors
+    /// [`ListError`] when the store cannot be listed.
+    pub(crate) fn begins_among_others(
+        &mut self,
+        store: &dyn ObjectStore,
+        job: &Genesis,
+    ) -> Result<(), ListError> {
+        let own = |checkpoint: &CheckpointId| {
+            self.published.values().any(|turn| turn.checkpoints.contains(checkpoint))
+        };
+        self.foreign = stored(store, job)?.into_keys().filter(|it| !own(it)).collect();
+        Ok(())
+    }
+
+    /// Whether it was there before, and is somebody else's.
+    pub(crate) fn is_foreign(&self, checkpoint: &CheckpointId) -> bool {
+        self.foreign.contains(checkpoint)
+    }
+
+    /// The conversations of which a turn was published.
+    pub(crate) fn conversations(&self) -> BTreeSet<ConversationId> {
+        self.published.keys().map(|turn| turn.conversation).collect()
+    }
+
+    /// What live turns refer to.
+    pub(crate) fn retained(&self) -> BTreeSet<CheckpointId> {
+        self.live().flat_map(|(_, published)| published.checkpoints.iter().copied()).collect()
     }
 
     /// These turns are live, by the catalog's word: each other one that was published has expired
@@ -176,7 +210,8 @@ impl Observer {
             }
         }
         if drained {
-            let left = there.keys().filter(|checkpoint| !retained.contains(checkpoint));
+            let is_held = |it: &CheckpointId| retained.contains(it) || self.is_foreign(it);
+            let left = there.keys().filter(|checkpoint| !is_held(checkpoint));
             violations.extend(left.map(|checkpoint| Violation {
                 what: format!("L1: nothing holds checkpoint {checkpoint}, and it is still there"),
             }));

@@ -1,6 +1,5 @@
 //! A replay under way: the processes of a small fleet, and what is known outside of them.
 
-use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,14 +8,14 @@ use std::time::{Duration, Instant};
 
 use pinfold_core::catalog::{Command, Role};
 use pinfold_core::engine::Engine;
-use pinfold_core::id::{ChainValue, CheckpointId, Incarnation, OwnerId, StartId};
+use pinfold_core::id::{ChainValue, Incarnation, OwnerId, StartId};
 use pinfold_core::journal::snapshot;
 use pinfold_core::policy::Genesis;
 use pinfold_host::file_store::{FileStore, FileStoreOptions};
 use pinfold_host::journal::{SegmentLog, SnapshotReport};
 use pinfold_host::node::{Effects, Gone, Node, NodeClient, NodeStats};
 use pinfold_host::owner::Owner;
-use pinfold_host::store::{ObjectStore, Why};
+use pinfold_host::store::ObjectStore;
 
 use super::logged::Logged;
 use super::settings::{OPERATOR, agree, genesis, write_missing_settings, write_settings};
@@ -24,9 +23,10 @@ use super::{Progress, ReplayConfig, ReplayError, check_longest};
 use crate::fleet::Schedule;
 use crate::link::{Figures, Links, TraceTag, chain_values, link};
 use crate::model::Model;
-use crate::observer::{Moment, Observer, Violation};
-use crate::report::{Depths, Tally, Timeline};
-use crate::serve::{Served, Turn, Unsaved, Worker};
+use crate::observer::{Moment, Violation};
+use crate::outside::{Outside, Standing};
+use crate::report::Tally;
+use crate::serve::{Served, Turn, Worker};
 use crate::trace::Trace;
 use pinfold_host::collector::{Collector, Round};
 
@@ -60,24 +60,6 @@ pub(super) struct Job<'a> {
     pub(super) stats: NodeStats,
     /// What became of the snapshots of the lives that ended.
     pub(super) snapshots: SnapshotReport,
-}
-
-/// What is known outside of the catalog.
-#[derive(Debug, Default)]
-pub(super) struct Outside {
-    pub(super) observer: Observer,
-    pub(super) tally: Tally,
-    pub(super) depths: Depths,
-    pub(super) timeline: Timeline,
-    /// Restores that adopted wrong bytes.
-    pub(super) wrong: Vec<Violation>,
-    /// Checkpoints that were collected before their worker said what they have: a turn that had
-    /// expired, or expires at once, may be faster gone than its save is told.
-    early: BTreeSet<CheckpointId>,
-    /// Why the first save that the store failed went unsaved.
-    pub(super) store_failure: Option<Why>,
-    /// Why the first restore failed.
-    pub(super) restore_failure: Option<Why>,
 }
 
 /// A recovery: after how many requests, how long it took, and when it was over.
@@ -143,8 +125,7 @@ impl<'a> Job<'a> {
         let log = Logged::begin(config.log.as_deref(), file, &node, config.resume)?;
         let links = link(trace);
         let figures = Figures::of(trace, &links);
-        let timeline = Timeline::of(figures.requests);
-        let outside = Outside { timeline, ..Outside::default() };
+        let outside = Outside::of(figures.requests);
         let job = Self {
             config,
             trace,
@@ -360,16 +341,7 @@ impl<'a> Job<'a> {
     fn collect_once(&self, collector: &mut Collector) -> Result<Round, ReplayError> {
         let round = collector.round()?;
         let collected = collector.take_collected();
-        self.outside(|outside| {
-            for checkpoint in collected {
-                match outside.observer.bytes(checkpoint) {
-                    Some(bytes) => outside.tally.bytes_collected += bytes,
-                    None => drop(outside.early.insert(checkpoint)),
-                }
-            }
-            outside.tally.checkpoints_collected += round.checkpoints;
-            outside.tally.objects_collected += round.objects;
-        });
+        self.outside(|outside| outside.saw_round(&round, collected));
         Ok(round)
     }
 
@@ -402,30 +374,8 @@ impl<'a> Job<'a> {
         let tokens = request.map_or(0, |request| u64::from(request.input_tokens));
         let links = self.links.requests.get(place).map_or(0, |linked| linked.depth);
         let block = u64::from(self.trace.block_tokens);
-        self.outside(|outside| {
-            outside.tally.saw(served, tokens, block);
-            outside.depths.saw(links, served, tokens, block);
-            if served.wrong_bytes > 0 {
-                let (turn, bytes) = (turn.key, served.wrong_bytes);
-                let what = format!("I15: the restore of turn {turn} adopted {bytes} wrong bytes");
-                outside.wrong.push(Violation { what });
-            }
-            if let Some(checkpoint) = served.written {
-                outside.observer.saw_written(checkpoint, served.private_bytes);
-                if outside.early.remove(&checkpoint) {
-                    outside.tally.bytes_collected += served.private_bytes;
-                }
-            }
-            if let Some(why) = &served.restore_failed {
-                outside.restore_failure.get_or_insert_with(|| why.clone());
-            }
-            if let Some(Unsaved::StoreFailed(why)) = &served.unsaved {
-                outside.store_failure.get_or_insert_with(|| why.clone());
-            }
-            if let Some(checkpoint) = served.published {
-                outside.observer.saw_published(turn.key, checkpoint, served.expired, asked);
-            }
-        });
+        let standing = Standing { tokens, depth: links, block };
+        self.outside(|outside| outside.saw(turn, standing, served, asked));
     }
 
     /// Leaves a transfer of every worker under way, throws the process state away, recovers it from

@@ -11,8 +11,9 @@ use pinfold_core::engine::{Engine, Query, Reply, Request};
 use pinfold_host::node::Gone;
 
 use super::ReplayError;
-use super::job::{Job, Outside, Recovered};
+use super::job::{Job, Recovered};
 use crate::observer::Violation;
+use crate::outside::Outside;
 use crate::report::{Left, Report, Time};
 
 /// How many violations are worded in a report; all are counted.
@@ -85,6 +86,7 @@ impl Job<'_> {
         let config = self.config;
         Ok(Report {
             trace: config.trace_name.clone(),
+            coordinator: None,
             another_trace: self.another_trace,
             requests: self.figures.requests,
             conversations: self.figures.roots,

@@ -189,6 +189,17 @@ pub enum ReplayError {
         /// How many requests were served.
         requests: u32,
     },
+    /// A worker's process cannot go on.
+    #[error("worker {number}: {what}")]
+    Process {
+        /// Which one.
+        number: u32,
+        /// What it said, or what became of it.
+        what: String,
+    },
+    /// The coordinator elsewhere cannot be asked.
+    #[error("{0}")]
+    Coordinator(String),
     /// A worker's thread ended without a word.
     #[error("a worker's thread died: this is a fault of pinfold")]
     Died,
@@ -298,7 +309,7 @@ fn check(config: &ReplayConfig) -> Result<(), ReplayError> {
 }
 
 /// The longest prompt must have a manifest; then all have. Judged before anything is written.
-fn check_longest(model: &Model, trace: &Trace) -> Result<(), ReplayError> {
+pub(crate) fn check_longest(model: &Model, trace: &Trace) -> Result<(), ReplayError> {
     let blocks = |request: &Request| request.full_blocks(trace.block_tokens).len();
     let Some((number, longest)) =
         (1..).zip(&trace.requests).max_by_key(|(_, request)| blocks(request))

@@ -9,6 +9,7 @@ mod timeline;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use pinfold_core::catalog::Blocker;
 use pinfold_core::engine::Engine;
 use pinfold_host::node::NodeStats;
 use serde::Serialize;
@@ -25,6 +26,9 @@ pub use timeline::{POINTS, Point};
 pub struct Report {
     /// The trace's name.
     pub trace: String,
+    /// The URL of the coordinator, where it is a process of its own; null where the replay had its
+    /// own. What only its machine can tell is 0 then: recoveries, syncs and bytes of its journal.
+    pub coordinator: Option<String>,
     /// The job that is gone on with began with another trace: equal block ids of the two count as
     /// equal prefixes.
     pub another_trace: bool,
@@ -226,16 +230,19 @@ impl Left {
         let catalog = engine.catalog();
         let mut left = Self::default();
         for checkpoint in catalog.checkpoints() {
-            let blockers = catalog.blockers(checkpoint).map(|all| all.blockers);
-            let mut blockers = blockers.unwrap_or_default();
-            blockers.dedup_by_key(|blocker| blocker.name());
-            for blocker in blockers {
-                *left.blockers.entry(blocker.name()).or_default() += 1;
-                let by = blocker.lifters().iter().map(|lifter| lifter.name()).collect();
-                left.lifts.insert(blocker.name(), Lift { how: blocker.lift(), by });
-            }
+            left.add(catalog.blockers(checkpoint).map(|all| all.blockers).unwrap_or_default());
         }
         left
+    }
+
+    /// Counts what keeps one checkpoint.
+    pub(crate) fn add(&mut self, mut blockers: Vec<Blocker>) {
+        blockers.dedup_by_key(|blocker| blocker.name());
+        for blocker in blockers {
+            *self.blockers.entry(blocker.name()).or_default() += 1;
+            let by = blocker.lifters().iter().map(|lifter| lifter.name()).collect();
+            self.lifts.insert(blocker.name(), Lift { how: blocker.lift(), by });
+        }
     }
 }
 

@@ -8,6 +8,7 @@ mod folder;
 mod formats;
 mod log;
 mod losses;
+mod processes;
 mod report;
 mod signals;
 mod traces;

@@ -23,13 +23,13 @@ use serde_json::Value;
 use crate::scene::{Ended, Scene};
 
 /// A coordinator that runs.
-pub(super) struct Served {
+pub(crate) struct Served {
     child: Child,
     pub(super) said: Value,
 }
 
 impl Served {
-    pub(super) fn start(scene: &Scene, words: &str) -> Self {
+    pub(crate) fn start(scene: &Scene, words: &str) -> Self {
         let mut command = scene.command(&format!("serve --json {words}"));
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
@@ -42,12 +42,12 @@ impl Served {
         Self { child, said }
     }
 
-    pub(super) fn url(&self) -> &str {
+    pub(crate) fn url(&self) -> &str {
         self.said["url"].as_str().unwrap()
     }
 
     /// The address, for another start.
-    fn listen(&self) -> String {
+    pub(crate) fn listen(&self) -> String {
         self.url().trim_start_matches("http://").to_string()
     }
 
@@ -56,7 +56,7 @@ impl Served {
         Owner::register(client, name, Role::Worker, StartId::of_name(name)).unwrap()
     }
 
-    fn kill(mut self) {
+    pub(crate) fn kill(mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }

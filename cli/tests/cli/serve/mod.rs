@@ -1,12 +1,20 @@
 //! The coordinator as a process: what it says, who may ask it, and what is left when it is killed.
 
 mod config;
+mod crowd;
+#[path = "../../../../http/tests/http/faulty/drain.rs"]
+mod drain;
+mod fleet;
+#[path = "../../../../http/tests/http/faulty/judge.rs"]
+mod judge;
 mod logged;
 mod operators;
 #[path = "../../../../http/examples/save_and_load.rs"]
 #[allow(dead_code, reason = "the example has an end of its own")]
 mod save_and_load;
 mod tls;
+#[path = "../../../../http/tests/http/faulty/worker.rs"]
+mod worker;
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, Stdio};
@@ -137,57 +145,6 @@ fn the_first_start_makes_the_job_and_later_ones_go_on_with_it() {
     assert!(!scene.path("j2").exists(), "a start that is refused makes no job");
     scene.write("weak", "12345");
     scene.refuses("serve --data j2 --token-file weak", 2, &["5 characters"]);
-}
-
-/// Killed at any moment and started again, it has decided each operation once; and whoever asked
-/// meanwhile is answered.
-#[test]
-fn nothing_is_lost_or_done_twice_when_it_is_killed() {
-    const KILLS: u32 = 8;
-    let scene = Scene::in_memory();
-    let mut served = Served::start(&scene, "--data job --listen 127.0.0.1:0");
-    let words = format!("--data job --listen {}", served.listen());
-    let stop = std::sync::atomic::AtomicBool::new(false);
-    let saved = std::sync::Mutex::<Vec<CheckpointId>>::default();
-    let owners: Vec<Owner> = (0..4).map(|worker| served.owner(&format!("w{worker}"))).collect();
-    let served = std::thread::scope(|scope| {
-        for (worker, owner) in owners.iter().enumerate() {
-            let (stop, saved) = (&stop, &saved);
-            scope.spawn(move || {
-                for number in 0.. {
-                    if stop.load(std::sync::atomic::Ordering::Relaxed) {
-                        return;
-                    }
-                    let (pin, checkpoint) = prepare(owner, (worker as u128 + 1) << 64 | number);
-                    fail(owner, pin);
-                    saved.lock().unwrap().push(checkpoint);
-                }
-            });
-        }
-        for kill in 0..KILLS {
-            std::thread::sleep(std::time::Duration::from_millis(60 + u64::from(kill) * 7));
-            served.kill();
-            served = Served::start(&scene, &words);
-        }
-        // However slow the machine is: enough of them is saved.
-        eventually(|| saved.lock().unwrap().len() > 20);
-        stop.store(true, std::sync::atomic::Ordering::Relaxed);
-        served
-    });
-    let saved = saved.into_inner().unwrap();
-    let all = scene.json(&format!("inspect --server {}", served.url()));
-    let mut found: Vec<u64> = all["checkpoints"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|it| it["checkpoint"].as_u64().unwrap())
-        .collect();
-    let mut acknowledged: Vec<u64> = saved.iter().map(|it| it.generation.0).collect();
-    found.sort_unstable();
-    acknowledged.sort_unstable();
-    assert_eq!(found, acknowledged, "each was acknowledged, and none is there twice");
-    assert_eq!(all["pins"], serde_json::json!([]));
-    assert_eq!(all["totals"]["collectable"], found.len());
 }
 
 /// It deletes by itself what nothing holds any more.

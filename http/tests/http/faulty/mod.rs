@@ -5,6 +5,7 @@
 //! tried, one seed after another. What the network does follows from the seed, what that meets from
 //! the threads.
 
+mod drain;
 mod judge;
 mod proxy;
 mod worker;
@@ -14,22 +15,21 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use pinfold_core::catalog::{Command, Role};
-use pinfold_core::engine::{Query, Reply, Request};
-use pinfold_core::id::{Incarnation, OwnerId, StartId};
+use pinfold_core::catalog::Role;
+use pinfold_core::id::StartId;
 use pinfold_core::outcome::Outcome;
 use pinfold_core::policy::{Genesis, Policy};
 use pinfold_host::collector::Collector;
 use pinfold_host::file_store::{FileStore, FileStoreOptions};
 use pinfold_host::node::Node;
-use pinfold_host::owner::Owner;
 use pinfold_host::store::ObjectStore;
 use pinfold_http::client::ClientOptions;
 use pinfold_http::service::{Service, ServiceOptions};
 
 use crate::scene::genesis;
+use drain::drain;
 use judge::judge;
 use proxy::{Fault, Proxy};
 use worker::{Heard, Place, Worker};
@@ -174,51 +174,9 @@ impl Network {
     fn drain(&self) {
         let service = self.service.lock().unwrap().take().unwrap();
         let place = self.place(format!("http://{}", service.address()));
-        let operator = place.owner("operator", Role::Operator, StartId::of_name("the end"));
-        drain(&place, &operator, &self.store);
+        drain(&place, &self.store);
         service.stop().unwrap();
     }
-}
-
-/// Fences every owner that is known, forgets every conversation, and collects until nothing is
-/// left: no record, no pin, no object.
-fn drain(place: &Place<'_>, operator: &Owner, store: &Arc<FileStore>) {
-    let client = place.client();
-    let all = client.view("/v1/inspection").unwrap();
-    for owner in all["owners"].as_array().unwrap() {
-        let id: OwnerId = owner["owner"].as_str().unwrap().parse().unwrap();
-        let incarnation = owner["incarnation"].as_u64().unwrap();
-        if id != operator.identity().0 {
-            let incarnation = Incarnation(incarnation);
-            operator.ask(Command::Fence { owner: id, incarnation }).unwrap().unwrap();
-        }
-    }
-    for conversation in all["conversations"].as_array().unwrap() {
-        let conversation = conversation["conversation"].as_str().unwrap().parse().unwrap();
-        operator.ask(Command::Forget { conversation }).unwrap().unwrap();
-    }
-    let owner = place.owner("the last collector", Role::Worker, StartId::of_name("the end"));
-    let effects = client.effects(&owner).unwrap();
-    let mut collector = Collector::new(
-        owner,
-        effects,
-        Arc::clone(store) as Arc<dyn ObjectStore>,
-        place.job.clone(),
-    );
-    let until = Instant::now() + Duration::from_secs(30);
-    loop {
-        let round = collector.round().unwrap();
-        if round.objects == 0 && !round.more {
-            break;
-        }
-        assert!(Instant::now() < until, "there is always more: {round:?}");
-    }
-    let gauges = client.ask(&Request::Query(Query::Gauges));
-    let Ok(Reply::Gauges(gauges)) = gauges else { panic!("{gauges:?}") };
-    assert_eq!((gauges.checkpoints, gauges.pins, gauges.turns), (0, 0, 0), "{gauges:?}");
-    let mut left = Vec::new();
-    store.list(&mut |key, _| left.push(key.to_owned())).unwrap();
-    assert_eq!(left, [""; 0], "nobody counts these");
 }
 
 /// What was acknowledged and is not so is found.

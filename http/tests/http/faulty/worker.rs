@@ -162,29 +162,48 @@ impl<'a> Worker<'a> {
     fn save(&mut self, succeeds: bool) {
         let (conversation, position) =
             (self.draws.below(CONVERSATIONS), self.draws.below(POSITIONS));
-        let mine = u128::from(self.number + 1) << 96 | u128::from(self.draws.next());
         let turn = TurnKey {
             conversation: ConversationId::from_u128(1 + u128::from(conversation)),
-            turn: TurnId::from_u128(mine),
+            turn: TurnId::from_u128(self.mine()),
         };
+        self.save_for(endpoint(conversation, position), turn, succeeds);
+    }
+
+    /// An identity of its own.
+    fn mine(&mut self) -> u128 {
+        u128::from(self.number + 1) << 96 | u128::from(self.draws.next())
+    }
+
+    /// Saves a position for a turn, or fails to; which checkpoint keeps it now, and whether that is
+    /// this save's. None while somebody else saves it.
+    pub(crate) fn save_for(
+        &mut self,
+        endpoint: EndpointId,
+        turn: TurnKey,
+        succeeds: bool,
+    ) -> Option<(CheckpointId, bool)> {
         let publish = |pin| Command::Publish { pin, turn: Some(turn) };
         let settle = |pin, evidence| Command::Settle { pin, shard: None, evidence };
-        match self.ask(prepare(endpoint(conversation, position), mine)) {
+        let attempt = self.mine();
+        match self.ask(prepare(endpoint, attempt)) {
             Ok(Outcome::Prepared { pin, checkpoint }) if succeeds => {
                 self.put(checkpoint);
                 let evidence = Evidence::QuiescedSuccess;
                 let all = [settle(pin, evidence), publish(pin), Command::Release { pin }];
                 self.ask_in_order(all.to_vec());
+                Some((checkpoint, true))
             }
-            Ok(Outcome::Prepared { pin, .. }) => {
+            Ok(Outcome::Prepared { pin, checkpoint }) => {
                 let failed = settle(pin, Evidence::QuiescedFailure);
                 self.ask_in_order(vec![failed, Command::Release { pin }]);
+                Some((checkpoint, true))
             }
-            Ok(Outcome::AlreadyPublished { pin, .. }) => {
+            Ok(Outcome::AlreadyPublished { pin, checkpoint }) => {
                 self.ask_in_order(vec![publish(pin), settle(pin, Evidence::NotExposed)]);
+                Some((checkpoint, false))
             }
-            Err(Rejection::InFlight) => {}
-            other => panic!("a save of {} is answered {other:?}", endpoint(conversation, position)),
+            Err(Rejection::InFlight) => None,
+            other => panic!("a save of {endpoint} is answered {other:?}"),
         }
     }
 

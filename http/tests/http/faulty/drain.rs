@@ -1,0 +1,58 @@
+//! The end of a job: whatever happened in it, everything can go.
+
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use pinfold_core::catalog::{Command, Role};
+use pinfold_core::engine::{Query, Reply, Request};
+use pinfold_core::id::{Incarnation, OwnerId, StartId};
+use pinfold_host::collector::Collector;
+use pinfold_host::file_store::FileStore;
+use pinfold_host::store::ObjectStore;
+
+use super::worker::Place;
+
+/// Fences every owner that is known, forgets every conversation, and collects until nothing is
+/// left: no record, no pin, no object.
+pub(crate) fn drain(place: &Place<'_>, store: &Arc<FileStore>) {
+    let operator = place.owner("operator", Role::Operator, StartId::of_name("the end"));
+    let client = place.client();
+    let all = client.view("/v1/inspection").unwrap();
+    for owner in all["owners"].as_array().unwrap() {
+        let id: OwnerId = owner["owner"].as_str().unwrap().parse().unwrap();
+        let incarnation = owner["incarnation"].as_u64().unwrap();
+        if id != operator.identity().0 {
+            let incarnation = Incarnation(incarnation);
+            operator.ask(Command::Fence { owner: id, incarnation }).unwrap().unwrap();
+        }
+    }
+    for conversation in all["conversations"].as_array().unwrap() {
+        let conversation = conversation["conversation"].as_str().unwrap().parse().unwrap();
+        operator.ask(Command::Forget { conversation }).unwrap().unwrap();
+    }
+    let owner = place.owner("the last collector", Role::Worker, StartId::of_name("the end"));
+    let effects = client.effects(&owner).unwrap();
+    let mut collector = Collector::new(
+        owner,
+        effects,
+        Arc::clone(store) as Arc<dyn ObjectStore>,
+        place.job.clone(),
+    );
+    let until = Instant::now() + Duration::from_secs(30);
+    loop {
+        let round = collector.round().unwrap();
+        if round.objects == 0 && !round.more {
+            break;
+        }
+        assert!(Instant::now() < until, "there is always more: {round:?}");
+        // Somebody else may have some of it.
+        thread::sleep(Duration::from_millis(2));
+    }
+    let gauges = client.ask(&Request::Query(Query::Gauges));
+    let Ok(Reply::Gauges(gauges)) = gauges else { panic!("{gauges:?}") };
+    assert_eq!((gauges.checkpoints, gauges.pins, gauges.turns), (0, 0, 0), "{gauges:?}");
+    let mut left = Vec::new();
+    store.list(&mut |key, _| left.push(key.to_owned())).unwrap();
+    assert_eq!(left, [""; 0], "nobody counts these");
+}

@@ -57,7 +57,8 @@ fn a_lie_is_named_with_its_line_and_its_rule() {
     assert_eq!(ended.code, Some(1));
     for words in [
         format!("VIOLATED at line {line} (n {}) by I8: a transfer in doubt keeps", line - 1),
-        "  expected  {\"ok\":{\"settled\":{\"evidence\":\"quiesced_success\"}}}\n".to_string(),
+        "  expected  {\"list\":[{\"ok\":{\"settled\":{\"evidence\":\"quiesced_success\"}}},"
+            .to_string(),
     ] {
         assert!(ended.out.contains(&words), "{}", ended.out);
     }

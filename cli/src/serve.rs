@@ -130,6 +130,10 @@ fn tls(settings: &Settings) -> Result<Option<ServerTls>, Failure> {
     let Some((certificate, key)) = settings.identity() else { return Ok(None) };
     let ca = settings.client_ca.as_deref().map(Pem::read).transpose()?;
     let tls = ServerTls::new(identity(certificate, key)?, ca.as_ref())?;
+    if tls.is_out_of_date() {
+        let file = certificate.display();
+        tracing::warn!(%file, "the certificate is of another time: clients will not take it");
+    }
     match &settings.host {
         Some(host) if !tls.is_for(host) => Err(Failure::Input(format!(
             "--host {host}: the certificate of {} is not for this name",

@@ -14,7 +14,7 @@ use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::server::{ParsedCertificate, WebPkiClientVerifier};
-use rustls::{CertificateError, ClientConfig, RootCertStore, ServerConfig};
+use rustls::{CertificateError, ClientConfig, OtherError, RootCertStore, ServerConfig};
 
 /// PEM text and where it is from.
 #[derive(Clone)]
@@ -48,6 +48,7 @@ pub struct ServerTls {
     pub(crate) config: Arc<ServerConfig>,
     is_mutual: bool,
     is_self_contained: bool,
+    is_out_of_date: bool,
     leaf: CertificateDer<'static>,
 }
 
@@ -148,44 +149,45 @@ impl Identity {
     }
 
     /// Whether the file vouches for its own certificate: what is self-signed does, and one with its
-    /// root behind it.
+    /// root behind it; and whether the certificate is of another time than this.
     ///
     /// # Errors
-    /// [`TlsError`] when no client would take it for a server's.
-    fn is_self_contained(&self) -> Result<bool, TlsError> {
+    /// [`TlsError`] when no client would take it for a server's at any time.
+    fn judged(&self) -> Result<[bool; 2], TlsError> {
+        let now = UnixTime::now();
+        // Clocks differ, so another time is no reason to refuse it; what it is beside that shows at
+        // a time of its own.
+        let its_own = match self.vouches(now) {
+            Err(CertificateError::ExpiredContext { not_after, .. }) => Some(not_after),
+            Err(CertificateError::NotValidYetContext { not_before, .. }) => Some(not_before),
+            Ok(()) | Err(_) => None,
+        };
         let wrong = |what: String| TlsError { file: self.certificate_name.clone(), what };
+        match self.vouches(its_own.unwrap_or(now)) {
+            Ok(()) => Ok([true, its_own.is_some()]),
+            Err(CertificateError::UnknownIssuer) => Ok([false, its_own.is_some()]),
+            Err(other) if format!("{other:?}").contains("CaUsedAsEndEntity") => Err(wrong(
+                "its first certificate is a CA's, which no client takes for a server's: make it \
+                 with basicConstraints=CA:FALSE, or put the server's own first"
+                    .into(),
+            )),
+            Err(other) => Err(wrong(format!("no client takes its first certificate: {other}"))),
+        }
+    }
+
+    /// Judges the certificate as a client does that trusts all of its file.
+    fn vouches(&self, at: UnixTime) -> Result<(), CertificateError> {
         let mut roots = RootCertStore::empty();
         roots.add_parsable_certificates(self.chain.iter().cloned());
-        let leaf = ParsedCertificate::try_from(&self.chain[0]);
-        let judged = leaf.and_then(|leaf| {
-            let algorithms = provider().signature_verification_algorithms.all;
+        let algorithms = provider().signature_verification_algorithms.all;
+        let judged = ParsedCertificate::try_from(&self.chain[0]).and_then(|leaf| {
             let rest = &self.chain[1..];
-            verify_server_cert_signed_by_trust_anchor(
-                &leaf,
-                &roots,
-                rest,
-                UnixTime::now(),
-                algorithms,
-            )
+            verify_server_cert_signed_by_trust_anchor(&leaf, &roots, rest, at, algorithms)
         });
-        match judged {
-            Ok(()) => Ok(true),
-            Err(rustls::Error::InvalidCertificate(error)) => match error {
-                CertificateError::UnknownIssuer => Ok(false),
-                // Clocks differ: whoever connects says so.
-                CertificateError::Expired
-                | CertificateError::ExpiredContext { .. }
-                | CertificateError::NotValidYet
-                | CertificateError::NotValidYetContext { .. } => Ok(true),
-                other if format!("{other:?}").contains("CaUsedAsEndEntity") => Err(wrong(
-                    "its first certificate is a CA's, which no client takes for a server's: make \
-                     it with basicConstraints=CA:FALSE, or put the server's own first"
-                        .into(),
-                )),
-                other => Err(wrong(format!("no client takes its first certificate: {other}"))),
-            },
-            Err(error) => Err(wrong(error.to_string())),
-        }
+        judged.map_err(|error| match error {
+            rustls::Error::InvalidCertificate(error) => error,
+            error => CertificateError::Other(OtherError(Arc::new(error))),
+        })
     }
 }
 
@@ -201,7 +203,7 @@ impl ServerTls {
     /// # Errors
     /// [`TlsError`] names the file that cannot work.
     pub fn new(identity: Identity, client_ca: Option<&Pem>) -> Result<Self, TlsError> {
-        let is_self_contained = identity.is_self_contained()?;
+        let [is_self_contained, is_out_of_date] = identity.judged()?;
         let names = [identity.certificate_name, identity.key_name];
         let builder = ServerConfig::builder_with_provider(provider())
             .with_safe_default_protocol_versions()
@@ -220,7 +222,8 @@ impl ServerTls {
             .map_err(|error| Identity::wrong(names, &error))?;
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         let is_mutual = client_ca.is_some();
-        Ok(Self { config: Arc::new(config), is_mutual, is_self_contained, leaf })
+        let config = Arc::new(config);
+        Ok(Self { config, is_mutual, is_self_contained, is_out_of_date, leaf })
     }
 
     /// Whether every client shows a certificate.
@@ -234,6 +237,13 @@ impl ServerTls {
     #[must_use]
     pub const fn is_self_contained(&self) -> bool {
         self.is_self_contained
+    }
+
+    /// Whether the certificate was of another time than this when it was read: then a client takes
+    /// it only if its clock differs.
+    #[must_use]
+    pub const fn is_out_of_date(&self) -> bool {
+        self.is_out_of_date
     }
 
     /// Whether the certificate is for a host of this name or address.

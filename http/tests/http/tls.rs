@@ -101,7 +101,13 @@ fn only_clients_of_the_ca_are_taken() {
 #[test]
 fn an_expired_certificate_is_taken_by_nobody() {
     let ca = Ca::new("ours");
-    let scene = serving(ca.signs_expired().shown());
+    let tls = ca.signs_expired().shown().unwrap();
+    assert!(tls.is_out_of_date() && !tls.is_self_contained());
+    let Pair { certificate, key } = ca.signs_expired();
+    let whole = Pair { certificate: certificate + &ca.pem, key }.shown().unwrap();
+    assert!(whole.is_out_of_date() && whole.is_self_contained());
+    assert!(!ca.signs().shown().unwrap().is_out_of_date());
+    let scene = serving(Some(tls));
     refused(&scene, ca.trusted(), "expired");
 }
 

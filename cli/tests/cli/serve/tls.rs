@@ -44,6 +44,23 @@ fn commands_ask_over_tls() {
     assert!(ended.err.contains("a connection is refused: TLS does not begin"), "{}", ended.err);
 }
 
+/// Clocks differ, so what is expired is warned of, and its clients refuse it.
+#[test]
+fn an_expired_certificate_is_warned_of() {
+    let scene = Scene::in_memory();
+    let mut params = CertificateParams::new(["127.0.0.1".to_string()]).unwrap();
+    params.not_before = rcgen::date_time_ymd(2019, 1, 1);
+    params.not_after = rcgen::date_time_ymd(2020, 1, 1);
+    let key = KeyPair::generate().unwrap();
+    scene.write("job.pem", &params.self_signed(&key).unwrap().pem());
+    scene.write("job.key", &key.serialize_pem());
+    let words = "--data job --listen 127.0.0.1:0 --tls-cert job.pem --tls-key job.key";
+    let served = Served::start(&scene, &format!("{words} --descriptor d.json"));
+    scene.refuses("inspect --descriptor d.json", 2, &["certificate expired"]);
+    let ended = served.terminate();
+    assert!(ended.err.contains("WARN") && ended.err.contains("job.pem"), "{}", ended.err);
+}
+
 /// A start that cannot speak TLS as it was told is refused before anything is made.
 #[test]
 fn a_start_with_files_that_cannot_work_makes_nothing() {

@@ -13,7 +13,10 @@ use pinfold_core::layout::{
 use pinfold_core::manifest::Manifest;
 use pinfold_core::object::{Digest, seal};
 use pinfold_core::plan::plan;
+use pinfold_host::dto::{Answer, Call};
 use pinfold_workload::model::Model;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 const BLOCK: u32 = 64;
 
@@ -31,6 +34,29 @@ fn seeds_are_what_is_written_today() {
     ];
     for (name, bytes) in seeds {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(name);
+        if std::env::var_os("UPDATE_EXPECT").is_some() {
+            fs::write(&path, &bytes).unwrap();
+        }
+        assert!(fs::read(&path).unwrap() == bytes, "{name}: UPDATE_EXPECT=1 rewrites it");
+    }
+}
+
+/// Each request and answer has its seed in both encodings.
+#[test]
+fn seeds_of_forms_are_in_both_encodings() {
+    both::<Call>("call");
+    both::<Answer>("answer");
+}
+
+fn both<T: Serialize + DeserializeOwned>(target: &str) {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(target);
+    let names = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name());
+    let names: Vec<_> = names.map(|name| name.into_string().unwrap()).collect();
+    for name in names.iter().filter(|name| name.starts_with("seed-")) {
+        let text = fs::read(folder.join(name)).unwrap();
+        let Ok(form) = serde_json::from_slice::<T>(&text) else { continue };
+        let path = folder.join(format!("seed-postcard-{}", name.trim_start_matches("seed-")));
+        let bytes = postcard::to_allocvec(&form).unwrap();
         if std::env::var_os("UPDATE_EXPECT").is_some() {
             fs::write(&path, &bytes).unwrap();
         }

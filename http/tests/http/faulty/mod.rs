@@ -26,6 +26,7 @@ use pinfold_host::file_store::{FileStore, FileStoreOptions};
 use pinfold_host::node::Node;
 use pinfold_host::store::ObjectStore;
 use pinfold_http::client::ClientOptions;
+use pinfold_http::encoding::Encoding;
 use pinfold_http::service::{Service, ServiceOptions};
 
 use crate::scene::genesis;
@@ -114,6 +115,7 @@ impl Network {
         self.proxy.flush();
         let (dir, seed) = (self.dir.path(), self.seed);
         assert_eq!(self.proxy.wrong(), [""; 0], "seed {seed}");
+        assert!(self.proxy.compared() > 0, "seed {seed}: no request came twice");
         let found = judge(dir, &heard).unwrap_or_else(|why| panic!("seed {seed}: {why}"));
         let published =
             heard.iter().filter(|it| matches!(it.answer, Ok(Outcome::Published { .. })));
@@ -135,7 +137,10 @@ impl Network {
             let collects = scope.spawn(|| self.collect(&over));
             let workers: Vec<_> = (0..WORKERS)
                 .map(|number| {
-                    let (tell, place) = (tell.clone(), self.place(self.proxy.url()));
+                    let (tell, mut place) = (tell.clone(), self.place(self.proxy.url()));
+                    if number % 2 == 0 {
+                        place.options.encoding = Encoding::Json;
+                    }
                     scope.spawn(move || {
                         let tell = move |heard| tell.send(heard).unwrap();
                         let mut worker = Worker::start(place, number, self.seed, tell);

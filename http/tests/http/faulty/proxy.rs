@@ -13,7 +13,10 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use serde_json::Value;
+use pinfold_core::outcome::Rejection;
+use pinfold_host::dto::{Answer, Ask, Call, ListAnswer};
+use pinfold_http::encoding::Encoding;
+use serde::de::DeserializeOwned;
 
 use super::worker::Draws;
 
@@ -89,6 +92,8 @@ struct Shared {
     happened: Mutex<BTreeMap<Fault, u64>>,
     /// What a copy was answered that it should not have been.
     wrong: Mutex<Vec<String>>,
+    /// How many answers to one request were compared.
+    compared: AtomicU64,
     /// Connections that nobody closes.
     open: Mutex<Vec<TcpStream>>,
     over: AtomicBool,
@@ -100,8 +105,9 @@ impl Proxy {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let (draws, passed) = (Mutex::new(Draws::new(seed)), AtomicU64::new(0));
-        let (copies, happened, wrong, open, over) = Default::default();
-        let shared = Shared { to, deadline, draws, passed, copies, happened, wrong, open, over };
+        let (copies, happened, wrong, compared, open, over) = Default::default();
+        let shared =
+            Shared { to, deadline, draws, passed, copies, happened, wrong, compared, open, over };
         let shared = Arc::new(shared);
         let carries = Arc::clone(&shared);
         thread::spawn(move || {
@@ -128,6 +134,11 @@ impl Proxy {
     /// How often each fault happened.
     pub(crate) fn happened(&self) -> BTreeMap<Fault, u64> {
         self.shared.happened.lock().unwrap().clone()
+    }
+
+    /// How many answers to one request were compared.
+    pub(crate) fn compared(&self) -> u64 {
+        self.shared.compared.load(Ordering::Relaxed)
     }
 
     /// Copies that were answered otherwise than their originals.
@@ -266,30 +277,41 @@ impl Shared {
 
     /// Two answers to the same request are one, as far as neither says that it is forgotten.
     fn compare(&self, request: &[u8], one: Option<&[u8]>, other: Option<&[u8]>) {
-        let (Some(asked), Some(one), Some(other)) =
-            (json(request), one.and_then(json), other.and_then(json))
+        let answer = |it: Option<&[u8]>| decoded::<Answer>(it?);
+        let (Some(call), Some(one), Some(other)) =
+            (decoded::<Call>(request), answer(one), answer(other))
         else {
             return;
         };
-        let changes = asked["ask"].get("command").or_else(|| asked["ask"].get("list"));
-        let each = |answer: &Value| match answer.get("list") {
-            Some(Value::Array(answers)) => answers.clone(),
-            _ => vec![answer.clone()],
-        };
-        let (ones, others) = (each(&one), each(&other));
-        let mut both =
-            ones.iter().zip(&others).take_while(|it| !is_forgotten(it.0) && !is_forgotten(it.1));
-        if changes.is_some() && both.any(|(one, other)| one != other) {
-            let wrong = format!("{asked} was answered {one} and {other}");
+        let changes = matches!(call.ask, Ask::Command(_) | Ask::List(_));
+        let mut both = each(&one).zip(each(&other));
+        let differs = both.find(|both| both.0 != both.1);
+        if changes
+            && differs.is_some_and(|(one, other)| !is_forgotten(&one) && !is_forgotten(&other))
+        {
+            let wrong = format!("{call:?} was answered {one:?} and {other:?}");
             self.wrong.lock().unwrap().push(wrong);
         }
+        self.compared.fetch_add(u64::from(changes), Ordering::Relaxed);
+    }
+}
+
+/// What each command was answered.
+fn each(answer: &Answer) -> impl Iterator<Item = ListAnswer> + use<> {
+    match answer {
+        Answer::List(answers) => answers.clone().into_iter(),
+        Answer::Ok(outcome) => vec![ListAnswer::Ok(*outcome)].into_iter(),
+        Answer::Refused(rejection) => vec![ListAnswer::Refused(*rejection)].into_iter(),
+        _ => Vec::new().into_iter(),
     }
 }
 
 /// Whether its receipt is gone: by the window, or by the next life of its owner.
-fn is_forgotten(answer: &Value) -> bool {
-    let refused = &answer["refused"];
-    refused == "receipt_forgotten" || refused.get("stale_incarnation").is_some()
+const fn is_forgotten(answer: &ListAnswer) -> bool {
+    matches!(
+        answer,
+        ListAnswer::Refused(Rejection::ReceiptForgotten | Rejection::StaleIncarnation { .. })
+    )
 }
 
 /// The next request or answer on a connection, head and body, as it came.
@@ -317,6 +339,10 @@ fn body(bytes: &[u8]) -> Option<usize> {
     bytes.windows(4).position(|it| it == b"\r\n\r\n").map(|at| at + 4)
 }
 
-fn json(message: &[u8]) -> Option<Value> {
-    serde_json::from_slice(&message[body(message)?..]).ok()
+/// A body, by the encoding that its head names.
+fn decoded<T: DeserializeOwned>(message: &[u8]) -> Option<T> {
+    let (head, body) = message.split_at(body(message)?);
+    let head = String::from_utf8_lossy(head).to_ascii_lowercase();
+    let names = |it: &Encoding| head.contains(&format!("content-type: {}", it.content_type()));
+    Encoding::ALL.into_iter().find(names)?.decode(body).ok()
 }

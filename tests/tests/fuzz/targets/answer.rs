@@ -3,36 +3,55 @@
 use std::sync::Mutex;
 
 use pinfold_core::catalog::{Command, Role};
-use pinfold_core::engine::{Reply, Request};
+use pinfold_core::engine::{Effect, Reply, Request};
 use pinfold_core::id::{Epoch, Incarnation, OwnerId, StartId};
-use pinfold_core::outcome::Outcome;
+use pinfold_core::outcome::{DeleteOutcome, Outcome};
 use pinfold_core::policy::{Genesis, Limits, Policy};
 use pinfold_host::coordinator::Coordinator;
-use pinfold_host::dto::{Answer, WorkList};
+use pinfold_host::dto::{Answer, AnswerAndWork, WorkItem, WorkList};
 use pinfold_host::node::Gone;
 use pinfold_host::owner::Owner;
 
-/// What is taken is written and taken again as the same; and an owner that is answered so, at its
-/// registration or after it, goes on or says why not.
+/// What is taken is written and taken again as the same, in either encoding; and an owner that is
+/// answered so, at its registration or after it, goes on or says why not.
 pub(super) fn decode(input: &[u8]) -> bool {
-    if let Ok(work) = serde_json::from_slice::<WorkList>(input) {
-        let written = serde_json::to_vec(&work).unwrap();
-        assert_eq!(serde_json::from_slice::<WorkList>(&written).unwrap(), work);
-        work.work.iter().for_each(|item| drop(item.effect()));
-        return true;
+    let mut accepted = false;
+    if let Some(WorkList { work }) = super::read_form(input) {
+        accepted = true;
+        judge_work(&work);
     }
-    let Ok(answer) = serde_json::from_slice::<Answer>(input) else { return false };
-    let written = serde_json::to_vec(&answer).unwrap();
-    assert_eq!(serde_json::from_slice::<Answer>(&written).unwrap(), answer);
+    if let Some(AnswerAndWork { answer, work }) = super::read_form(input) {
+        accepted = true;
+        judge_work(&work);
+        judge(&answer);
+    }
+    if let Some(answer) = super::read_form(input) {
+        accepted = true;
+        judge(&answer);
+    }
+    accepted
+}
+
+/// What is handed out can be deleted and reported.
+fn judge_work(work: &[WorkItem]) {
+    for item in work {
+        let Effect::Delete { objects, .. } = item.effect();
+        let Command::Deleted { outcomes, .. } = item.report(|_| DeleteOutcome::Gone) else {
+            panic!("{item:?} is not reported")
+        };
+        assert_eq!(objects.len(), outcomes.len());
+    }
+}
+
+fn judge(answer: &Answer) {
     let Some(reply) = answer.clone().into_reply() else {
-        assert_eq!(answer, Answer::Unknown);
-        return true;
+        assert_eq!(*answer, Answer::Unknown);
+        return;
     };
-    assert_eq!(Answer::from(reply.clone()), answer);
+    assert_eq!(Answer::from(reply.clone()), *answer);
     for honest in 0..3 {
         survive(honest, &reply);
     }
-    true
 }
 
 /// A coordinator that answers well for a while, and then always the same.

@@ -6,11 +6,10 @@ use pinfold_core::id::{Epoch, Incarnation, OwnerId, StartId};
 use pinfold_core::policy::{Genesis, Limits, Policy};
 use pinfold_host::dto::{Ask, Call};
 
-/// What is taken is written and taken again as the same; and an engine judges it, whoever sent it.
+/// What is taken is written and taken again as the same, in either encoding; and an engine judges
+/// it, whoever sent it.
 pub(super) fn decode(input: &[u8]) -> bool {
-    let Ok(call) = serde_json::from_slice::<Call>(input) else { return false };
-    let written = serde_json::to_vec(&call).unwrap();
-    assert_eq!(serde_json::from_slice::<Call>(&written).unwrap(), call);
+    let Some(call) = super::read_form::<Call>(input) else { return false };
     let request = Request::from(call.ask.clone());
     assert_eq!(Ask::from(request.clone()), call.ask);
     // In the epoch that it believes in, and in the job's.

@@ -9,8 +9,12 @@ mod object;
 mod snapshot;
 mod trace;
 
+use std::fmt::Debug;
+
 use allocation_counter::measure;
 use pinfold_core::policy::Limits;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 /// A decoder under test.
 pub(crate) struct Target {
@@ -70,4 +74,19 @@ impl Target {
 fn is_modest(limits: &Limits) -> bool {
     let Limits { unanswered, shards, objects_per_checkpoint, .. } = *limits;
     unanswered <= 256 && shards <= 1024 && objects_per_checkpoint <= 65_536
+}
+
+/// A form of `pinfold_host::dto`, from JSON or else from postcard; it comes back from both as it
+/// was.
+fn read_form<T: Serialize + DeserializeOwned + PartialEq + Debug>(input: &[u8]) -> Option<T> {
+    let from_postcard = |bytes: &[u8]| match postcard::take_from_bytes::<T>(bytes) {
+        Ok((form, [])) => Some(form),
+        Ok(_) | Err(_) => None,
+    };
+    let form = serde_json::from_slice(input).ok().or_else(|| from_postcard(input))?;
+    let written = serde_json::to_vec(&form).unwrap();
+    assert_eq!(serde_json::from_slice::<T>(&written).unwrap(), form);
+    let written = postcard::to_allocvec(&form).unwrap();
+    assert_eq!(from_postcard(&written).as_ref(), Some(&form));
+    Some(form)
 }

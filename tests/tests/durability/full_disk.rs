@@ -3,10 +3,8 @@
 //! A small file system of its own where this process may mount one; elsewhere a limit on the size
 //! of files, or a folder in the way, and then it says so.
 
-use std::fs::{self, File};
-use std::io::{self, Write};
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::fs;
+use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -18,66 +16,14 @@ use pinfold_host::node::{Node, NodeError};
 use pinfold_host::store::{DeleteOutcome, GetOutcome, ObjectStore, PutOutcome};
 use pinfold_workload::replay::{ReplayConfig, replay};
 use pinfold_workload::trace::{Request, Trace};
-use tempfile::TempDir;
 
 use crate::job::{self, Owner, turn};
 use crate::life::Life;
 use crate::process::{Process, contested_keys};
+use crate::small_disk::{NO_SPACE, SmallDisk};
 use crate::wire::Told;
 
 const PATIENCE: Duration = Duration::from_secs(30);
-/// What the kernel says of a full disk.
-const NO_SPACE: &str = "No space left on device";
-
-/// A file system in memory, of a fixed size.
-struct SmallDisk {
-    dir: TempDir,
-}
-
-impl SmallDisk {
-    /// None, and a word about it, where this process may not mount one.
-    fn mount(kib: u32) -> Option<Self> {
-        let disk = Self { dir: tempfile::tempdir().unwrap() };
-        if disk.run("mount", &["-t", "tmpfs", "-o", &format!("size={kib}k"), "tmpfs"]) {
-            return Some(disk);
-        }
-        // Past the runner, which shows what a test says only when it fails.
-        let what = "no file system may be mounted here: another way stands in for a full disk";
-        let mut screen = io::stderr();
-        writeln!(screen, "durability: {what}").unwrap();
-        None
-    }
-
-    fn run(&self, program: &str, arguments: &[&str]) -> bool {
-        let mut command = Command::new(program);
-        let output = command.args(arguments).arg(self.path()).output();
-        output.is_ok_and(|output| output.status.success())
-    }
-
-    fn path(&self) -> &Path {
-        self.dir.path()
-    }
-
-    fn filler(&self) -> PathBuf {
-        self.path().join("filler")
-    }
-
-    /// Takes all room that is left.
-    fn fill(&self) {
-        let mut file = File::create(self.filler()).unwrap();
-        while file.write_all(&[1; 512]).is_ok() {}
-    }
-
-    fn make_room(&self) {
-        fs::remove_file(self.filler()).unwrap();
-    }
-}
-
-impl Drop for SmallDisk {
-    fn drop(&mut self) {
-        self.run("umount", &["--lazy"]);
-    }
-}
 
 /// Protocol 7: a disk that is full poisons the node. Nobody is told what is not there, what was
 /// acknowledged is there, and with room again the job goes on.

@@ -15,4 +15,5 @@ mod life;
 mod load;
 mod process;
 mod second_journal;
+mod small_disk;
 mod wire;

@@ -2,6 +2,7 @@
 //! killed together with their coordinator.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -15,7 +16,7 @@ use pinfold_http::client::Client;
 
 use super::drain::drain;
 use super::fleet::{AllHeard, WorkerProcess, is_publication, job, options};
-use super::judge::judge;
+use super::judge::{Found, judge};
 use super::worker::{Draws, Heard, Place};
 use super::{Served, eventually};
 use crate::scene::Scene;
@@ -30,9 +31,28 @@ fn number_of(variable: &str, otherwise: u64) -> u64 {
     std::env::var(variable).map_or(otherwise, |text| text.parse().expect("a number"))
 }
 
-fn store(scene: &Scene) -> Arc<FileStore> {
+pub(super) fn store(scene: &Scene) -> Arc<FileStore> {
     let store = FileStore::open(&scene.path("objects"), FileStoreOptions::default());
     Arc::new(store.unwrap())
+}
+
+/// How many publications workers were told of.
+pub(super) fn publications(heard: &AllHeard) -> usize {
+    heard.lock().unwrap().iter().filter(|it| is_publication(it)).count()
+}
+
+/// Judges a job whose workers have ended, and then lets all of it go.
+pub(super) fn finish(scene: &Scene, data: &Path, served: &Served, heard: &[Heard]) -> Found {
+    let (url, store) = (served.url().to_string(), store(scene));
+    let place = Place { url, options: options(), store: &store, job: job(served.url()) };
+    let found = judge(data, heard).unwrap_or_else(|why| panic!("{why}"));
+    for checkpoint in found.live.values() {
+        place.holds(*checkpoint).unwrap_or_else(|why| panic!("live: {why}"));
+    }
+    let told = heard.iter().filter(|it| is_publication(it)).count();
+    assert!(found.publications >= told, "{} and {told}", found.publications);
+    drain(&place, &store);
+    found
 }
 
 /// Of everybody who saves a position one does, whom the others follow; and whatever was published
@@ -46,12 +66,8 @@ fn each_position_is_saved_by_one_of_twelve_processes() {
     let contest = |number| WorkerProcess::contest(&scene, served.url(), number, POSITIONS, &heard);
     let all: Vec<_> = (0..CONTESTANTS).map(contest).collect();
     all.into_iter().for_each(WorkerProcess::end);
-    let url = served.url().to_string();
-    let store = store(&scene);
-    let place = Place { url, options: options(), store: &store, job: job(served.url()) };
     let heard = heard.lock().unwrap().clone();
-    let found = judge(&scene.path("job"), &heard).unwrap();
-
+    let found = finish(&scene, &scene.path("job"), &served, &heard);
     let told = CONTESTANTS * POSITIONS;
     let published = heard.iter().filter(|it| is_publication(it)).count();
     assert_eq!((published as u64, found.live.len() as u64), (told, told));
@@ -74,8 +90,6 @@ fn each_position_is_saved_by_one_of_twelve_processes() {
         assert_eq!(winners.len(), 1, "{endpoint} was saved more than once");
         assert_eq!(followed[endpoint], winners.iter().copied().collect(), "{endpoint}");
     }
-    found.live.values().for_each(|checkpoint| place.holds(*checkpoint).unwrap());
-    drain(&place, &store);
     let ended = served.terminate();
     assert_eq!((ended.code, ended.err.as_str()), (Some(0), ""));
 }
@@ -95,25 +109,12 @@ fn nothing_is_lost_or_done_twice_when_it_is_killed() {
     let Soak { served, workers, heard, killed, .. } = soak;
     let served = served.unwrap();
     // However slow the machine is: enough is published.
-    eventually(|| heard.lock().unwrap().iter().filter(|it| is_publication(it)).count() > 40);
+    eventually(|| publications(&heard) > 40);
     workers.into_iter().for_each(WorkerProcess::end);
-    let url = served.url().to_string();
-    let store = store(&scene);
-    let place = Place { url, options: options(), store: &store, job: job(served.url()) };
-    let heard = heard.lock().unwrap().clone();
-    let found =
-        judge(&scene.path("job"), &heard).unwrap_or_else(|why| panic!("seed {seed}: {why}"));
-    for checkpoint in found.live.values() {
-        place.holds(*checkpoint).unwrap_or_else(|why| panic!("seed {seed}: live: {why}"));
-    }
-    let told = heard.iter().filter(|it| is_publication(it)).count();
-    assert!(found.publications >= told, "{} and {told}", found.publications);
-    drain(&place, &store);
-    eprintln!(
-        "killed: {killed:?}, told: {}, publications: {told} of {}",
-        heard.len(),
-        found.publications
-    );
+    let (told, heard) = (publications(&heard), heard.lock().unwrap().clone());
+    let found = finish(&scene, &scene.path("job"), &served, &heard);
+    let (answers, published) = (heard.len(), found.publications);
+    eprintln!("killed: {killed:?}, answers: {answers}, publications: {told} of {published}");
     assert!(killed.iter().all(|it| *it > 0), "both are killed: {killed:?}");
     let ended = served.terminate();
     assert_eq!(ended.code, Some(0), "{}", ended.err);

@@ -2,6 +2,7 @@
 
 mod config;
 mod crowd;
+mod disk;
 #[path = "../../../../http/tests/http/faulty/drain.rs"]
 mod drain;
 mod fleet;
@@ -9,15 +10,20 @@ mod fleet;
 mod judge;
 mod logged;
 mod operators;
+mod reports;
 #[path = "../../../../http/examples/save_and_load.rs"]
 #[allow(dead_code, reason = "the example has an end of its own")]
 mod save_and_load;
+#[path = "../../../../tests/tests/durability/small_disk.rs"]
+mod small_disk;
+mod stalls;
 mod tls;
 #[path = "../../../../http/tests/http/faulty/worker.rs"]
 mod worker;
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 use pinfold_core::catalog::{Command as Asks, Prepare, Role, Shape, ShardShape};
 use pinfold_core::id::{
@@ -64,14 +70,44 @@ impl Served {
         Owner::register(client, name, Role::Worker, StartId::of_name(name)).unwrap()
     }
 
+    /// The same start of an owner's, or another one.
+    pub(super) fn owner_of(&self, name: &str, start: &str) -> Owner {
+        let client = Client::connect(self.url(), ClientOptions::default()).unwrap();
+        Owner::register(client, name, Role::Worker, StartId::of_name(start)).unwrap()
+    }
+
+    /// A client that soon gives up.
+    pub(super) fn impatient_client(&self) -> Client {
+        let (try_within, give_up_after) = (Duration::from_millis(200), Duration::from_millis(600));
+        let options = ClientOptions { try_within, give_up_after, ..ClientOptions::default() };
+        eventually_some(|| Client::connect(self.url(), options.clone()).ok())
+    }
+
+    pub(super) fn impatient_owner(&self, name: &str) -> Owner {
+        eventually_some(|| {
+            let client = self.impatient_client();
+            Owner::register(client, name, Role::Worker, StartId::of_name(name)).ok()
+        })
+    }
+
+    /// Sends it a signal.
+    pub(super) fn signal(&self, signal: &str) {
+        let id = self.child.id().to_string();
+        assert!(Command::new("kill").args([signal, &id]).status().unwrap().success());
+    }
+
     pub(crate) fn kill(mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
 
-    fn terminate(mut self) -> Ended {
-        let id = self.child.id().to_string();
-        Command::new("kill").args(["-TERM", &id]).status().unwrap();
+    fn terminate(self) -> Ended {
+        self.signal("-TERM");
+        self.ends()
+    }
+
+    /// Waits until it has ended by itself.
+    fn ends(mut self) -> Ended {
         let code = self.child.wait().unwrap().code();
         let (mut out, mut err) = (String::new(), String::new());
         self.child.stdout.take().unwrap().read_to_string(&mut out).unwrap();
@@ -193,9 +229,13 @@ fn an_engine_saves_and_loads_through_it() {
 }
 
 fn eventually(is_so: impl Fn() -> bool) {
+    eventually_some(|| is_so().then_some(()));
+}
+
+fn eventually_some<T>(is_so: impl Fn() -> Option<T>) -> T {
     for _ in 0..600 {
-        if is_so() {
-            return;
+        if let Some(so) = is_so() {
+            return so;
         }
         std::thread::sleep(std::time::Duration::from_millis(50));
     }

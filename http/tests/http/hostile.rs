@@ -8,10 +8,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use pinfold_core::catalog::{Command, Role};
-use pinfold_core::id::StartId;
+use pinfold_core::engine::Request;
+use pinfold_core::id::{OpId, StartId};
 use pinfold_core::outcome::{Evidence, Outcome};
+use pinfold_host::dto::{Ask, Call};
 use pinfold_host::owner::Owner;
 use pinfold_http::client::{Client, ClientOptions};
+use pinfold_http::encoding::Encoding;
 use pinfold_http::service::ServiceOptions;
 
 use crate::scene::{Scene, end, genesis, prepare};
@@ -259,6 +262,33 @@ fn whatever_is_no_request_changes_nothing() {
     });
     assert_eq!(scene.get("/v1/inspection").body, before, "nothing was done");
     end(&worker, pin, Evidence::QuiescedFailure, None);
+}
+
+/// The same in postcard: cut anywhere, with more behind it, or other bytes altogether.
+#[test]
+fn whatever_is_no_postcard_changes_nothing() {
+    let scene = Scene::with(hasty());
+    let worker = worker(&scene);
+    let before = scene.get("/v1/inspection").body;
+    let (owner, incarnation) = worker.identity();
+    let op = OpId { owner, incarnation, sequence: 1 };
+    let ask = Ask::from(Request::Command(op, Command::Collect { limit: 5 }));
+    let encoding = Encoding::Postcard;
+    let whole = encoding.encode(&Call { epoch: genesis().epoch, ask }).unwrap();
+    let huge = [&whole[..16], &[2], &[0xff; 9], &[1]].concat();
+    let mut wrong: Vec<Vec<u8>> = (0..whole.len()).map(|end| whole[..end].to_vec()).collect();
+    wrong.extend([[&whole[..], b"1"].concat(), huge, gauges().into_bytes(), vec![0xff; 4096]]);
+    for body in wrong {
+        let (kind, length) = (encoding.content_type(), body.len());
+        let head = format!(
+            "POST /v1/call HTTP/1.1\r\nhost: localhost\r\ncontent-type: {kind}\r\n\
+             connection: close\r\ncontent-length: {length}\r\n\r\n"
+        );
+        let answer = raw(&scene, &[head.as_bytes(), &body].concat());
+        assert!(status(&answer) == 400 && answer.contains("malformed"), "{body:?}: {answer}");
+    }
+    assert_eq!(scene.get("/v1/inspection").body, before, "nothing was done");
+    serve(&worker, 0..3);
 }
 
 /// Bytes, and what may be answered to them: a status, or 0 for none.

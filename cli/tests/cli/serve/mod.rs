@@ -124,16 +124,20 @@ impl Drop for Served {
     }
 }
 
-/// Prepares a checkpoint of one shard.
-pub(super) fn prepare(owner: &Owner, number: u128) -> (PinId, CheckpointId) {
-    let prepare = Prepare {
-        attempt: AttemptId::from_u128(number),
-        endpoint: EndpointId::from_u128(number),
+/// A save of a position, of one shard.
+fn asked(endpoint: EndpointId, attempt: u128) -> Prepare {
+    Prepare {
+        attempt: AttemptId::from_u128(attempt),
+        endpoint,
         digest: ManifestDigest::from_bytes([1; 32]),
         shape: Shape::new(&[ShardShape { objects: 2, bytes: 1000 }]).unwrap(),
         shards: vec![ShardIndex(0)],
-    };
-    match owner.ask(Asks::Prepare(prepare)).unwrap().unwrap() {
+    }
+}
+
+/// Prepares a checkpoint of one shard.
+pub(super) fn prepare(owner: &Owner, number: u128) -> (PinId, CheckpointId) {
+    match owner.ask(Asks::Prepare(asked(EndpointId::from_u128(number), number))).unwrap().unwrap() {
         Outcome::Prepared { pin, checkpoint } => (pin, checkpoint),
         other => panic!("{other:?}"),
     }

@@ -1,5 +1,6 @@
 //! `pinfold inspect`: what a job holds.
 
+use std::cmp::Reverse;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -7,9 +8,10 @@ use pinfold_host::journal;
 use pinfold_host::view::{Inspection, JobView, JournalView, PinView};
 
 use pinfold_workload::unit::bytes;
+use serde_json::Value;
 
 use crate::number::{grouped, rows};
-use crate::server::Server;
+use crate::server::{Server, failure, read, whole};
 use crate::table::{Table, json, print};
 use crate::{Ending, Failure};
 
@@ -61,7 +63,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending, Failure> {
             let Inspection { journal, job } = Inspection::of(&journal::read(dir)?);
             (job, Some(journal))
         }
-        None => (arguments.server.view("/v1/inspection")?, None),
+        None => (asked(&arguments.server)?, None),
     };
     let top = usize::try_from(arguments.top).unwrap_or(usize::MAX);
     print(|out| {
@@ -80,6 +82,25 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending, Failure> {
         Ok(())
     })?;
     Ok(Ending::Held)
+}
+
+/// What a coordinator says of its job: the figures, and every list page by page.
+fn asked(server: &Server) -> Result<JobView, Failure> {
+    let client = server.connect()?;
+    let path = "/v1/inspection?limit=1";
+    let mut job = client.view(path).map_err(failure)?;
+    for list in ["conversations", "owners", "pins", "checkpoints"] {
+        job[list] = Value::Array(Vec::new());
+    }
+    let mut job: JobView = read(path, job)?;
+    job.conversations = whole(&client, "/v1/conversations?limit=10000", "items")?;
+    job.owners = whole(&client, "/v1/owners?limit=10000", "items")?;
+    job.pins = whole(&client, "/v1/pins?by=id&limit=10000", "pins")?;
+    job.checkpoints = whole(&client, "/v1/checkpoints?limit=10000", "items")?;
+    // Both sorts are stable: equals stay in first-seen order, and by id.
+    job.conversations.sort_by_key(|conversation| Reverse(conversation.bytes));
+    job.owners.sort_by_key(|owner| Reverse(owner.bytes_pinned));
+    Ok(job)
 }
 
 fn tables(job: &JobView, journal: Option<&JournalView>, top: usize) -> Vec<Table> {

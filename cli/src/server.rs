@@ -11,6 +11,7 @@ use pinfold_http::problem::Code;
 use pinfold_http::service::Token;
 use pinfold_http::tls::{ClientTls, Identity, Pem, TlsError};
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 use crate::Failure;
 
@@ -137,10 +138,30 @@ impl Server {
 
     /// One of its views.
     pub(crate) fn view<T: DeserializeOwned>(&self, path: &str) -> Result<T, Failure> {
-        let value = self.connect()?.view(path).map_err(failure)?;
-        serde_json::from_value(value).map_err(|error| {
-            Failure::Incomplete(format!("{path} cannot be read, is it another version? {error}"))
-        })
+        read(path, self.connect()?.view(path).map_err(failure)?)
+    }
+}
+
+/// A view, as what it is.
+pub(crate) fn read<T: DeserializeOwned>(path: &str, value: Value) -> Result<T, Failure> {
+    serde_json::from_value(value).map_err(|error| {
+        Failure::Incomplete(format!("{path} cannot be read, is it another version? {error}"))
+    })
+}
+
+/// The whole of a list, page by page.
+pub(crate) fn whole<T: DeserializeOwned>(
+    client: &Client,
+    list: &str,
+    items: &str,
+) -> Result<Vec<T>, Failure> {
+    let mut all = Vec::new();
+    let mut path = list.to_string();
+    loop {
+        let mut page = client.view(&path).map_err(failure)?;
+        all.extend(read::<Vec<T>>(&path, page[items].take())?);
+        let Some(next) = page["next"].as_str() else { return Ok(all) };
+        path = format!("{list}&after={next}");
     }
 }
 

@@ -178,59 +178,80 @@ impl Catalog {
     /// Every live pin, by owner, incarnation and operation.
     #[must_use]
     pub fn pins(&self) -> Vec<PinFacts> {
-        let facts = |slot| {
-            let row = &self.table.pins[slot];
-            PinFacts {
-                id: self.table.pin_id(slot),
-                checkpoint: self.table.checkpoints[row.checkpoint].id(),
-                save: row.is_save(),
-                in_doubt: self.table.is_in_doubt(slot),
-                bytes: row.bytes,
-            }
-        };
-        let mut pins: Vec<_> = self.table.pins.slots().map(facts).collect();
+        let slots = self.table.pins.slots();
+        let mut pins: Vec<_> = slots.map(|slot| self.pin_facts(slot)).collect();
         pins.sort_by_key(|pin| pin.id);
         pins
+    }
+
+    pub(super) fn pin_facts(&self, slot: Slot) -> PinFacts {
+        let row = &self.table.pins[slot];
+        PinFacts {
+            id: self.table.pin_id(slot),
+            checkpoint: self.table.checkpoints[row.checkpoint].id(),
+            save: row.is_save(),
+            in_doubt: self.table.is_in_doubt(slot),
+            bytes: row.bytes,
+        }
     }
 
     /// Every owner, by id.
     #[must_use]
     pub fn owners(&self) -> Vec<OwnerFacts> {
         let holds = self.holds_by_owner();
-        let facts = |slot: Slot| {
-            let row = &self.table.owners[slot];
+        let slots: Vec<_> = self.table.owners.slots().collect();
+        let weighed = |slot: Slot| {
             let from = holds.partition_point(|(owner, _)| *owner < slot);
             let own = holds[from..].iter().take_while(|(owner, _)| *owner == slot);
             let bytes = own.map(|(_, checkpoint)| {
                 self.table.shapes.bytes(self.table.checkpoints[*checkpoint].shape)
             });
-            let incarnation = self.table.current(slot);
-            OwnerFacts {
-                id: row.id,
-                role: row.role,
-                incarnation,
-                fenced: self.table.is_fenced(slot, incarnation) == Some(true),
-                pins: row.pins,
-                bytes_pinned: bytes.fold(0, u64::saturating_add),
-            }
+            let bytes_pinned = bytes.fold(0, u64::saturating_add);
+            OwnerFacts { bytes_pinned, ..self.owner_facts(slot) }
         };
-        let mut owners: Vec<_> = self.table.owners.slots().map(facts).collect();
+        let mut owners: Vec<_> = slots.into_iter().map(weighed).collect();
         owners.sort_by_key(|owner| owner.id);
         owners
     }
 
+    /// The same without the bytes that their pins hold, which are 0 here: those take a look at
+    /// every pin.
+    #[must_use]
+    pub fn owners_unweighed(&self) -> Vec<OwnerFacts> {
+        let slots = self.table.owners.slots();
+        let mut owners: Vec<_> = slots.map(|slot| self.owner_facts(slot)).collect();
+        owners.sort_by_key(|owner| owner.id);
+        owners
+    }
+
+    /// An owner without the bytes that its pins hold.
+    fn owner_facts(&self, slot: Slot) -> OwnerFacts {
+        let row = &self.table.owners[slot];
+        let incarnation = self.table.current(slot);
+        OwnerFacts {
+            id: row.id,
+            role: row.role,
+            incarnation,
+            fenced: self.table.is_fenced(slot, incarnation) == Some(true),
+            pins: row.pins,
+            bytes_pinned: 0,
+        }
+    }
+
     /// Every conversation that was seen, in that order.
     pub fn conversations(&self) -> impl Iterator<Item = ConversationFacts> + use<'_> {
-        (0..self.table.conversations.end()).map(|slot| {
-            let row = &self.table.conversations[slot];
-            ConversationFacts {
-                id: row.id,
-                turns: row.turns,
-                bytes: row.bytes,
-                expired_turns: row.expired_count,
-                forgotten: row.forgotten,
-            }
-        })
+        self.conversations_after(0)
+    }
+
+    pub(super) fn conversation_facts(&self, slot: Slot) -> ConversationFacts {
+        let row = &self.table.conversations[slot];
+        ConversationFacts {
+            id: row.id,
+            turns: row.turns,
+            bytes: row.bytes,
+            expired_turns: row.expired_count,
+            forgotten: row.forgotten,
+        }
     }
 
     /// Which owner pins which checkpoint, each pair once.

@@ -31,6 +31,7 @@ mod shape;
 mod slab;
 mod snapshot;
 mod table;
+mod walk;
 
 pub use blockers::{Blocker, Blockers, Lifter};
 pub use check::Broken;
@@ -43,6 +44,7 @@ pub use owner::{PROTOCOL_VERSION, Register, Role};
 pub use prepare::Prepare;
 pub use shape::{Shape, ShardShape};
 pub use snapshot::{Inconsistent, Snapshot};
+pub use walk::Walk;
 
 use fingerprint::fingerprint;
 use receipt::Known;

@@ -2,11 +2,10 @@
 
 use std::cmp::Reverse;
 
-use pinfold_core::catalog::{
-    Blocker, Catalog, CheckpointFacts, ConversationFacts, OwnerFacts, PinFacts, Role,
-};
+use pinfold_core::catalog::{Blocker, Catalog, ConversationFacts, OwnerFacts, PinFacts, Role};
 use pinfold_core::id::{
-    ConversationId, EndpointId, Epoch, Generation, Incarnation, Namespace, OwnerId, PinId,
+    CheckpointId, ConversationId, EndpointId, Epoch, Generation, Incarnation, Namespace, OwnerId,
+    PinId,
 };
 use pinfold_core::policy::{Gauges, Limits, Policy, Quarantine};
 use serde::{Deserialize, Serialize};
@@ -207,20 +206,6 @@ impl JobView {
     }
 }
 
-impl JobView {
-    /// Every live pin, by owner, incarnation and operation.
-    #[must_use]
-    pub fn pins_of(catalog: &Catalog) -> Vec<PinView> {
-        pins(catalog)
-    }
-
-    /// How much each kind of blocker keeps.
-    #[must_use]
-    pub fn blockers_of(catalog: &Catalog) -> Vec<BlockerCount> {
-        count(&checkpoints(catalog))
-    }
-}
-
 impl PolicyView {
     /// A policy as it is shown.
     #[must_use]
@@ -235,14 +220,18 @@ impl PolicyView {
 }
 
 impl ConversationView {
-    fn of(facts: ConversationFacts) -> Self {
+    /// A conversation as it is shown.
+    #[must_use]
+    pub const fn of(facts: ConversationFacts) -> Self {
         let ConversationFacts { id, turns, bytes, expired_turns, forgotten } = facts;
         Self { conversation: id, turns, bytes, expired_turns, forgotten }
     }
 }
 
 impl OwnerView {
-    fn of(facts: OwnerFacts) -> Self {
+    /// An owner as it is shown.
+    #[must_use]
+    pub fn of(facts: OwnerFacts) -> Self {
         let OwnerFacts { id, role, incarnation, fenced, pins, bytes_pinned } = facts;
         let role = role_name(role).into();
         Self { owner: id, role, incarnation, fenced, pins, bytes_pinned }
@@ -257,50 +246,75 @@ pub(super) fn role_name(role: Role) -> &'static str {
     }
 }
 
-fn pins(catalog: &Catalog) -> Vec<PinView> {
-    let view = |facts: PinFacts| PinView {
-        pin: facts.id,
-        owner: facts.id.op.owner,
-        incarnation: facts.id.op.incarnation,
-        purpose: if facts.save { "save" } else { "load" }.into(),
-        checkpoint: facts.checkpoint.generation,
-        bytes: facts.bytes,
-        in_doubt: facts.in_doubt,
-    };
-    catalog.pins().into_iter().map(view).collect()
+impl PinView {
+    /// A pin as it is shown.
+    #[must_use]
+    pub fn of(facts: &PinFacts) -> Self {
+        Self {
+            pin: facts.id,
+            owner: facts.id.op.owner,
+            incarnation: facts.id.op.incarnation,
+            purpose: if facts.save { "save" } else { "load" }.into(),
+            checkpoint: facts.checkpoint.generation,
+            bytes: facts.bytes,
+            in_doubt: facts.in_doubt,
+        }
+    }
 }
 
-fn checkpoints(catalog: &Catalog) -> Vec<CheckpointView> {
-    let view = |facts: CheckpointFacts| {
-        let blockers = catalog.blockers(facts.id).map(|all| all.blockers).unwrap_or_default();
+impl CheckpointView {
+    /// A checkpoint as it is shown; none when it has no record.
+    #[must_use]
+    pub fn of(catalog: &Catalog, id: CheckpointId) -> Option<Self> {
+        let facts = catalog.checkpoint(id)?;
+        let blockers = catalog.blockers(id).map(|all| all.blockers).unwrap_or_default();
         let mut names: Vec<Word> = blockers.iter().map(|it| it.name().into()).collect();
         names.dedup();
-        CheckpointView {
-            checkpoint: facts.id.generation,
-            endpoint: facts.id.endpoint,
+        Some(Self {
+            checkpoint: id.generation,
+            endpoint: id.endpoint,
             state: facts.state.name().into(),
             lost: facts.lost,
             bytes: facts.bytes,
             objects: facts.objects,
             unknown: facts.unknown,
             blockers: names,
+        })
+    }
+}
+
+impl BlockerCount {
+    /// Of every kind, nothing yet, in the order of an answer of `why`.
+    #[must_use]
+    pub fn nothing() -> Vec<Self> {
+        let none = |name: &'static str| Self { name: name.into(), checkpoints: 0, bytes: 0 };
+        Blocker::NAMES.into_iter().map(none).collect()
+    }
+
+    /// Counts a checkpoint, where it is kept by this.
+    pub fn add(&mut self, checkpoint: &CheckpointView) {
+        if checkpoint.blockers.contains(&self.name) {
+            self.checkpoints += 1;
+            self.bytes = self.bytes.saturating_add(checkpoint.bytes);
         }
-    };
+    }
+}
+
+fn pins(catalog: &Catalog) -> Vec<PinView> {
+    catalog.pins().iter().map(PinView::of).collect()
+}
+
+fn checkpoints(catalog: &Catalog) -> Vec<CheckpointView> {
     let ids = catalog.checkpoints().into_iter();
-    ids.filter_map(|id| catalog.checkpoint(id)).map(view).collect()
+    ids.filter_map(|id| CheckpointView::of(catalog, id)).collect()
 }
 
 /// What each kind of blocker keeps, where it keeps anything.
 fn count(checkpoints: &[CheckpointView]) -> Vec<BlockerCount> {
-    let with = |name: &'static str| {
-        let has = |it: &&CheckpointView| it.blockers.iter().any(|it| it == name);
-        let kept = checkpoints.iter().filter(has);
-        let mut count = BlockerCount { name: name.into(), checkpoints: 0, bytes: 0 };
-        for checkpoint in kept {
-            count.checkpoints += 1;
-            count.bytes = count.bytes.saturating_add(checkpoint.bytes);
-        }
-        count
-    };
-    Blocker::NAMES.into_iter().map(with).filter(|count| count.checkpoints > 0).collect()
+    let mut counts = BlockerCount::nothing();
+    for checkpoint in checkpoints {
+        counts.iter_mut().for_each(|count| count.add(checkpoint));
+    }
+    counts.retain(|count| count.checkpoints > 0);
+    counts
 }

@@ -2,8 +2,8 @@
 
 use pinfold_core::catalog::{Blocker, Catalog, CheckpointFacts, Fate};
 use pinfold_core::id::{
-    ConversationId, EndpointId, Generation, Incarnation, ObjectId, OwnerId, PinId, ShardIndex,
-    TurnId,
+    CheckpointId, ConversationId, EndpointId, Generation, Incarnation, ObjectId, OwnerId, PinId,
+    ShardIndex, TurnId,
 };
 use pinfold_core::outcome::TurnKey;
 use serde::{Deserialize, Serialize};
@@ -116,8 +116,15 @@ impl WhyView {
             Fate::Collected => None,
             Fate::Counted(id) => Some(id),
         };
+        Ok(Self::of_known(catalog, generation, id))
+    }
+
+    /// The same of a generation that was minted, whose checkpoint is this one if it has a record:
+    /// looking for it takes a look at every record.
+    #[must_use]
+    pub fn of_known(catalog: &Catalog, generation: Generation, id: Option<CheckpointId>) -> Self {
         let facts = id.and_then(|id| Some((catalog.checkpoint(id)?, catalog.blockers(id)?)));
-        Ok(match facts {
+        match facts {
             None => Self {
                 checkpoint: generation,
                 state: "collected".into(),
@@ -134,7 +141,7 @@ impl WhyView {
                 objects: facts.objects,
                 blockers: all.blockers.iter().map(|one| BlockerView::of(one, &facts)).collect(),
             },
-        })
+        }
     }
 }
 

@@ -10,11 +10,13 @@ mod audit;
 mod body;
 mod connections;
 mod guard;
+mod lists;
 mod metrics;
 mod page;
 mod patient;
 mod routes;
 mod seen;
+mod survey;
 mod traced;
 mod work;
 
@@ -37,6 +39,7 @@ pub use guard::{Open, Token, TokenError};
 use crate::tls::ServerTls;
 use audit::AuditLog;
 use seen::{Seen, Watcher};
+use survey::Surveys;
 use work::Work;
 
 /// How long an end waits for those who look at the engine.
@@ -150,6 +153,7 @@ pub struct Service {
 struct Shared {
     node: NodeClient,
     seen: Arc<Seen>,
+    surveys: Surveys,
     work: Arc<Work>,
     options: ServiceOptions,
     room: Semaphore,
@@ -214,10 +218,19 @@ impl Service {
         let address = listener.local_addr().map_err(listened)?;
         let room = Semaphore::new(options.requests.min(Semaphore::MAX_PERMITS));
         let bodies = body::budget(options.body_bytes);
-        let (draining, drained) = Default::default();
-        let client = node.client();
-        let shared =
-            Arc::new(Shared { node: client, seen, work, options, room, bodies, draining, drained });
+        let (surveys, draining, drained) = Default::default();
+        let node_client = node.client();
+        let shared = Arc::new(Shared {
+            node: node_client,
+            seen,
+            surveys,
+            work,
+            options,
+            room,
+            bodies,
+            draining,
+            drained,
+        });
         let served = Arc::clone(&shared);
         let server = thread::Builder::new()
             .name("pinfold-server".into())

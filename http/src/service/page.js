@@ -6,7 +6,6 @@ const REFRESH_MS = 5000;
 const ROWS = 25; // at most, of any table
 const SAMPLES = 2000; // at most; then every second one goes
 const ANSWER_WITHIN_MS = 40000;
-const STUCK = ["in doubt", "collecting", "quarantined", "lost"];
 
 const byId = (id) => document.getElementById(id);
 
@@ -151,10 +150,10 @@ function describe(list, pairs) {
 }
 
 /** The first rows of a table, and under which note. */
-function listed(name, all, row, note) {
-  const more = all.length > ROWS ? ` The first ${ROWS} are shown.` : "";
+function listed(name, first, row, note, total = first.length) {
+  const more = total > ROWS ? ` The first ${ROWS} are shown.` : "";
   say(`${name}-note`, note + more);
-  fill(byId(name), all.slice(0, ROWS).map(row));
+  fill(byId(name), first.slice(0, ROWS).map(row));
 }
 
 // The parts of the page.
@@ -207,39 +206,39 @@ function showInspection(all) {
   fill(byId("blockers"), all.blockers.map((it) => {
     return [text(it.name), number(count(it.checkpoints)), number(size(it.bytes))];
   }));
-  const stuck = all.checkpoints.filter((it) => it.blockers.some((name) => STUCK.includes(name)));
+  const { stuck, quarantined, conversations } = all;
   const why = "in doubt, collecting, quarantined or lost. Follow a number to see who lifts it.";
-  listed("stuck", stuck, (it) => [
+  listed("stuck", stuck.first, (it) => [
     checkpointLink(it.checkpoint), text(it.state), number(size(it.bytes)),
     words(it.blockers.join(", ")),
-  ], stuck.length === 0 ? "Nothing." : `${counted(stuck.length, "checkpoint")}: ${why}`);
-  const quarantined = all.checkpoints.filter((it) => it.unknown > 0);
-  listed("quarantine", quarantined, (it) => [
+  ], stuck.total === 0 ? "Nothing." : `${counted(stuck.total, "checkpoint")}: ${why}`, stuck.total);
+  listed("quarantine", quarantined.first, (it) => [
     checkpointLink(it.checkpoint), number(size(it.bytes)), number(count(it.objects)),
     number(count(it.unknown)), link(short(it.endpoint), it.endpoint, "id"),
-  ], quarantined.length === 0 ? "No deletion has an unknown outcome."
-    : `${counted(quarantined.length, "checkpoint")}, ${size(all.totals.bytes_quarantined)}: `
-      + "a deletion may still happen. Repeat the delete or probe, and report with Deleted.");
-  listed("retained", all.conversations, (it) => [
+  ], quarantined.total === 0 ? "No deletion has an unknown outcome."
+    : `${counted(quarantined.total, "checkpoint")}, ${size(all.totals.bytes_quarantined)}: `
+      + "a deletion may still happen. Repeat the delete or probe, and report with Deleted.",
+  quarantined.total);
+  listed("retained", conversations.first, (it) => [
     number(size(it.bytes)), number(count(it.turns)), number(count(it.expired_turns)),
     link(it.conversation + (it.forgotten ? " (forgotten)" : ""), it.conversation, "id"),
   ], `${counted(all.totals.turns, "live turn")} of `
-    + `${counted(all.conversations.length, "conversation")} refer to `
-    + `${size(all.totals.bytes_retained)}.`);
+    + `${counted(conversations.total, "conversation")} refer to `
+    + `${size(all.totals.bytes_retained)}.`, conversations.total);
 }
 
-function showPins({ pins }) {
+function showPins({ pins, total, in_doubt: doubtful }) {
   const row = (it) => [
     number((it.at_least ? "≥ " : "") + age(it.age_seconds)), text(it.purpose),
     checkpointLink(it.checkpoint), id(short(it.owner)), number(String(it.incarnation)),
     number(size(it.bytes)), id(it.pin),
   ];
-  const doubtful = pins.filter((it) => it.in_doubt);
-  listed("doubtful", doubtful, row, doubtful.length === 0 ? "None."
-    : `${counted(doubtful.length, "pin")}: the memory may still be touched. Time proves nothing: `
-      + "the owner settles it; or, on proof made outside, an operator settles or fences it.");
-  listed("oldest", pins, row, pins.length === 0 ? "None."
-    : `${counted(pins.length, "pin")}; ≥ where a pin is older than the coordinator's process.`);
+  listed("doubtful", doubtful.first, row, doubtful.total === 0 ? "None."
+    : `${counted(doubtful.total, "pin")}: the memory may still be touched. Time proves nothing: `
+      + "the owner settles it; or, on proof made outside, an operator settles or fences it.",
+  doubtful.total);
+  listed("oldest", pins, row, total === 0 ? "None."
+    : `${counted(total, "pin")}; ≥ where a pin is older than the coordinator's process.`, total);
 }
 
 function showWork({ work }) {
@@ -321,7 +320,8 @@ async function refresh() {
   again = false;
   clearTimeout(timer);
   try {
-    const paths = ["/v1/job", "/v1/inspection", "/v1/pins", "/v1/work"];
+    const most = `limit=${ROWS}`;
+    const paths = ["/v1/job", `/v1/inspection?${most}`, `/v1/pins?${most}`, "/v1/work"];
     const [job, ...rest] = await Promise.all((document.hidden ? ["/v1/job"] : paths).map(ask));
     takeSample(job);
     if (rest.length > 0) {

@@ -15,37 +15,43 @@ use axum::routing::{get, post};
 use axum::{Json, Router};
 use pinfold_core::catalog::Command;
 use pinfold_core::engine::{Engine, Reply};
-use pinfold_core::id::{ConversationId, EndpointId, Generation, Incarnation, OpId, OwnerId};
+use pinfold_core::id::{
+    CheckpointId, ConversationId, EndpointId, Generation, Incarnation, OpId, OwnerId, TurnId,
+};
 use pinfold_host::dto::{Answer, AnswerAndWork, Ask, Call, WorkList};
 use pinfold_host::node::{Gone, NodeStats, Unsent};
-use pinfold_host::view::{JobView, PinView, PolicyView, WhyView};
+use pinfold_host::view::{NeverMinted, PolicyView, WhyView};
 use serde::Deserialize;
 use tokio::sync::oneshot;
 
-use super::answers::{EndpointAnswer, JobAnswer, LedgerAnswer, PinAnswer, PinsAnswer, TurnAnswer};
+use super::answers::{EndpointAnswer, JobAnswer, LedgerAnswer, TurnAnswer};
 use super::metrics::Figures;
 use super::page::page;
+use super::survey::checkpoint_of;
 use super::work::Whose;
-use super::{Shared, body, guard, traced};
+use super::{Shared, body, guard, lists, traced};
 use crate::encoding::Encoding;
 use crate::problem::{Code, Problem};
 
 /// The longest that somebody may wait for delete work.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
-type Answered<T> = Result<Json<T>, Problem>;
-type Kept = State<Arc<Shared>>;
+pub(super) type Answered<T> = Result<Json<T>, Problem>;
+pub(super) type Kept = State<Arc<Shared>>;
 
 /// Every path.
 pub(super) fn router(shared: &Arc<Shared>) -> Router {
     let guarded = Router::new()
         .route("/v1/call", post(call))
         .route("/v1/job", get(job))
-        .route("/v1/inspection", get(inspection))
+        .route("/v1/inspection", get(lists::inspection))
+        .route("/v1/checkpoints", get(lists::checkpoints))
+        .route("/v1/conversations", get(lists::conversations))
+        .route("/v1/owners", get(lists::owners))
         .route("/v1/checkpoints/{generation}", get(checkpoint))
         .route("/v1/endpoints/{endpoint}", get(endpoint))
         .route("/v1/conversations/{conversation}", get(conversation))
-        .route("/v1/pins", get(pins))
+        .route("/v1/pins", get(lists::pins))
         .route("/v1/work", get(work))
         .route("/metrics", get(metrics))
         .route_layer(middleware::from_fn_with_state(Arc::clone(shared), admit));
@@ -228,7 +234,7 @@ async fn blocking<T: Send + 'static>(
 }
 
 /// Looks at the engine when all of it is durable.
-async fn look<T: Send + 'static>(
+pub(super) async fn look<T: Send + 'static>(
     shared: &Arc<Shared>,
     what: impl FnOnce(&Engine, NodeStats) -> T + Send + 'static,
 ) -> Result<T, Problem> {
@@ -252,18 +258,20 @@ async fn job(State(shared): Kept) -> Answered<JobAnswer> {
     Ok(Json(answer.await?))
 }
 
-async fn inspection(State(shared): Kept) -> Answered<JobView> {
-    Ok(Json(look(&shared, |engine, _| JobView::of(engine.catalog())).await?))
-}
-
 async fn checkpoint(
     State(shared): Kept,
     path: Result<Path<u64>, PathRejection>,
 ) -> Answered<WhyView> {
     let Path(generation) = path.map_err(|error| malformed(&error.body_text()))?;
-    let why = look(&shared, move |engine, _| WhyView::of(engine.catalog(), Generation(generation)));
-    let found = why.await?.map_err(|never| Problem::new(Code::NotFound, never.to_string()))?;
-    Ok(Json(found))
+    let generation = Generation(generation);
+    let last = look(&shared, |engine, _| engine.catalog().last_generation()).await?;
+    if generation == Generation(0) || generation > last {
+        let never = NeverMinted { generation, last };
+        return Err(Problem::new(Code::NotFound, never.to_string()));
+    }
+    let id = checkpoint_of(&shared, generation).await?;
+    let why = look(&shared, move |engine, _| WhyView::of_known(engine.catalog(), generation, id));
+    Ok(Json(why.await?))
 }
 
 async fn endpoint(
@@ -274,9 +282,8 @@ async fn endpoint(
     let endpoint: EndpointId = parsed(&text, "an endpoint")?;
     let why = look(&shared, move |engine, _| {
         let catalog = engine.catalog();
-        let mut ids = catalog.checkpoints();
-        ids.retain(|id| id.endpoint == endpoint);
-        ids.iter().filter_map(|id| WhyView::of(catalog, id.generation).ok()).collect::<Vec<_>>()
+        let ids = catalog.checkpoints_of(endpoint).into_iter();
+        ids.map(|id| WhyView::of_known(catalog, id.generation, Some(id))).collect::<Vec<_>>()
     });
     Ok(Json(EndpointAnswer { checkpoints: why.await? }))
 }
@@ -288,17 +295,14 @@ async fn conversation(
     let Path(text) = path.map_err(|error| malformed(&error.body_text()))?;
     let conversation: ConversationId = parsed(&text, "a conversation")?;
     let ledger = look(&shared, move |engine, _| {
-        let catalog = engine.catalog();
-        let facts = catalog.conversations().find(|it| it.id == conversation)?;
-        let turns = catalog.live_turns();
-        let of_it = turns.into_iter().filter(|it| it.0.conversation == conversation);
-        let turn = |(key, checkpoint): (pinfold_core::outcome::TurnKey, _)| {
-            let checkpoint: pinfold_core::id::CheckpointId = checkpoint;
-            TurnAnswer { turn: key.turn.to_string(), checkpoint: checkpoint.generation.0 }
+        let (facts, turns) = engine.catalog().ledger(conversation)?;
+        let turn = |(turn, checkpoint): (TurnId, CheckpointId)| TurnAnswer {
+            turn: turn.to_string(),
+            checkpoint: checkpoint.generation.0,
         };
         Some(LedgerAnswer {
             conversation: conversation.to_string(),
-            turns: of_it.map(turn).collect(),
+            turns: turns.into_iter().map(turn).collect(),
             expired_turns: facts.expired_turns,
             forgotten: facts.forgotten,
             bytes: facts.bytes,
@@ -307,21 +311,6 @@ async fn conversation(
     let never =
         || Problem::new(Code::NotFound, format!("no turn of {conversation} was ever published"));
     Ok(Json(ledger.await?.ok_or_else(never)?))
-}
-
-async fn pins(State(shared): Kept) -> Answered<PinsAnswer> {
-    let asked = Instant::now();
-    let views = look(&shared, |engine, _| JobView::pins_of(engine.catalog())).await?;
-    let mut seen = shared.seen.state();
-    seen.prune(asked, views.iter().map(|view| view.pin));
-    let answer = |pin: PinView| {
-        let since = seen.pins.get(&pin.pin).map(|it| it.instant);
-        let age = since.unwrap_or_else(|| shared.seen.began).elapsed();
-        PinAnswer { pin, age_seconds: age.as_secs(), at_least: since.is_none() }
-    };
-    let mut pins: Vec<PinAnswer> = views.into_iter().map(answer).collect();
-    pins.sort_by_key(|it| std::cmp::Reverse((it.at_least, it.age_seconds)));
-    Ok(Json(PinsAnswer { pins }))
 }
 
 /// Whose delete work, and for how long to wait for some.
@@ -376,15 +365,13 @@ async fn first_of(
 }
 
 async fn metrics(State(shared): Kept) -> Result<Response, Problem> {
-    let asked = Instant::now();
+    let survey = shared.surveys.get(&shared).await?;
     let read = look(&shared, |engine, stats| {
         let catalog = engine.catalog();
-        let (blockers, pins) = (JobView::blockers_of(catalog), catalog.pins());
-        (catalog.gauges(), catalog.job().limits, stats, blockers, pins)
+        (catalog.gauges(), catalog.job().limits, stats)
     });
-    let (gauges, limits, stats, blockers, pins) = read.await?;
-    let mut seen = shared.seen.state();
-    seen.prune(asked, pins.iter().map(|pin| pin.id));
+    let (gauges, limits, stats) = read.await?;
+    let seen = shared.seen.state();
     let oldest = seen.pins.values().map(|it| it.instant.elapsed().as_secs()).max().unwrap_or(0);
     let figures = Figures {
         gauges,
@@ -392,7 +379,7 @@ async fn metrics(State(shared): Kept) -> Result<Response, Problem> {
         stats,
         seen: &seen,
         work: shared.work.totals(),
-        blockers,
+        blockers: survey.blockers.clone(),
         oldest_pin_seconds: oldest,
         audit_lost: shared.seen.audit_lost(),
     };
@@ -400,7 +387,7 @@ async fn metrics(State(shared): Kept) -> Result<Response, Problem> {
     Ok(([(CONTENT_TYPE, kind)], figures.page()).into_response())
 }
 
-fn parsed<T: std::str::FromStr>(text: &str, what: &str) -> Result<T, Problem>
+pub(super) fn parsed<T: std::str::FromStr>(text: &str, what: &str) -> Result<T, Problem>
 where
     T::Err: std::fmt::Display,
 {
@@ -408,6 +395,6 @@ where
         .map_err(|error| malformed(&format!("\"{}\" is not {what}: {error}", text.escape_debug())))
 }
 
-fn malformed(detail: &str) -> Problem {
+pub(super) fn malformed(detail: &str) -> Problem {
     Problem::new(Code::Malformed, detail)
 }

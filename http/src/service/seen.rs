@@ -4,7 +4,7 @@
 //! It looks on at the node, so it hears of everything in order, whoever asked and however the
 //! answer was lost. It is volatile: of a pin that is older than the service only that is known.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -220,9 +220,8 @@ impl Seen {
 impl State {
     /// Forgets the pins that were not there any more when somebody looked, who had asked at this
     /// instant; what came since is not known to who looked.
-    pub(super) fn prune(&mut self, asked: Instant, live: impl Iterator<Item = PinId>) {
-        let live: BTreeSet<PinId> = live.collect();
-        self.pins.retain(|pin, since| since.instant >= asked || live.contains(pin));
+    pub(super) fn prune(&mut self, asked: Instant, is_live: impl Fn(PinId) -> bool) {
+        self.pins.retain(|pin, since| since.instant >= asked || is_live(*pin));
     }
 
     fn pinned(&mut self, pin: PinId, loads: bool) {

@@ -5,6 +5,7 @@ mod certificates;
 mod client;
 mod faulty;
 mod hostile;
+mod lists;
 mod page;
 #[path = "../../examples/save_and_load.rs"]
 #[allow(dead_code, reason = "a test has its own end")]

@@ -139,16 +139,20 @@ impl Scene {
     }
 }
 
-/// Prepares a checkpoint of one shard.
-pub(crate) fn prepare(owner: &Owner, number: u128, objects: u32) -> (PinId, CheckpointId) {
-    let prepare = Prepare {
+/// What prepares a checkpoint of one shard.
+pub(crate) fn preparation(number: u128, objects: u32) -> Command {
+    Command::Prepare(Prepare {
         attempt: AttemptId::from_u128(number),
         endpoint: EndpointId::from_u128(number),
         digest: ManifestDigest::from_bytes([1; 32]),
         shape: Shape::new(&[ShardShape { objects, bytes: 1000 }]).unwrap(),
         shards: vec![ShardIndex(0)],
-    };
-    match owner.ask(Command::Prepare(prepare)).unwrap().unwrap() {
+    })
+}
+
+/// Prepares a checkpoint of one shard.
+pub(crate) fn prepare(owner: &Owner, number: u128, objects: u32) -> (PinId, CheckpointId) {
+    match owner.ask(preparation(number, objects)).unwrap().unwrap() {
         Outcome::Prepared { pin, checkpoint } => (pin, checkpoint),
         other => panic!("{other:?}"),
     }

@@ -119,7 +119,7 @@ fn nobody_asks_without_the_token() {
     let secret = "0123456789abcdef0123456789abcdef";
     let token = Some(Token::new(secret).unwrap());
     let scene = Scene::with(ServiceOptions { token, ..ServiceOptions::default() });
-    for path in ["/v1/job", "/v1/inspection", "/v1/work", "/metrics"] {
+    for path in ["/v1/job", "/v1/inspection", "/v1/pins", "/v1/owners", "/v1/work", "/metrics"] {
         scene.get(path).is_problem(401, "unauthorized");
         let wrong = format!("GET {path} HTTP/1.1\r\nauthorization: Bearer {}", "0".repeat(32));
         scene.send(&wrong, "").is_problem(401, "unauthorized");
@@ -163,8 +163,8 @@ fn views_show_what_the_job_holds() {
     assert_eq!(endpoint["checkpoints"][0]["checkpoint"], 2, "{endpoint}");
     let ledger = scene.get(&format!("/v1/conversations/{}", ConversationId::of_name("c"))).json();
     assert_eq!(ledger["turns"][0]["checkpoint"], 1, "{ledger}");
-    let all = scene.get("/v1/inspection").json();
-    assert_eq!(all["checkpoints"].as_array().unwrap().len(), 2);
+    let all = scene.get("/v1/checkpoints").json();
+    assert_eq!(all["items"].as_array().unwrap().len(), 2);
     let metrics = scene.get("/metrics").body;
     for expected in [
         "pinfold_checkpoints 2",

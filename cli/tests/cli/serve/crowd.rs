@@ -183,8 +183,9 @@ impl<'a> Soak<'a> {
         let ended = (1..self.lives).map(|life| WORKERS * life + worker);
         let names: Vec<OwnerId> =
             ended.map(|number| OwnerId::of_name(&format!("worker {number}"))).collect();
-        let all = Client::connect(&self.url, options()).unwrap().view("/v1/inspection").unwrap();
-        for owner in all["owners"].as_array().unwrap() {
+        let client = Client::connect(&self.url, options()).unwrap();
+        let all = client.view("/v1/owners?limit=10000").unwrap();
+        for owner in all["items"].as_array().unwrap() {
             let id: OwnerId = owner["owner"].as_str().unwrap().parse().unwrap();
             if names.contains(&id) && owner["fenced"] == false {
                 let incarnation = Incarnation(owner["incarnation"].as_u64().unwrap());

@@ -18,8 +18,8 @@ use super::worker::Place;
 pub(crate) fn drain(place: &Place<'_>, store: &Arc<FileStore>) {
     let operator = place.owner("operator", Role::Operator, StartId::of_name("the end"));
     let client = place.client();
-    let all = client.view("/v1/inspection").unwrap();
-    for owner in all["owners"].as_array().unwrap() {
+    let owners = client.view("/v1/owners?limit=10000").unwrap();
+    for owner in owners["items"].as_array().unwrap() {
         let id: OwnerId = owner["owner"].as_str().unwrap().parse().unwrap();
         let incarnation = owner["incarnation"].as_u64().unwrap();
         if id != operator.identity().0 {
@@ -27,7 +27,8 @@ pub(crate) fn drain(place: &Place<'_>, store: &Arc<FileStore>) {
             operator.ask(Command::Fence { owner: id, incarnation }).unwrap().unwrap();
         }
     }
-    for conversation in all["conversations"].as_array().unwrap() {
+    let conversations = client.view("/v1/conversations?limit=10000").unwrap();
+    for conversation in conversations["items"].as_array().unwrap() {
         let conversation = conversation["conversation"].as_str().unwrap().parse().unwrap();
         operator.ask(Command::Forget { conversation }).unwrap().unwrap();
     }

@@ -106,7 +106,7 @@ fn nothing_is_lost_or_done_twice_when_it_is_killed() {
     for _ in 0..kills {
         soak.kill();
     }
-    let Soak { served, workers, heard, killed, .. } = soak;
+    let Soak { served, workers, heard, happened, .. } = soak;
     let served = served.unwrap();
     // However slow the machine is: enough is published.
     eventually(|| publications(&heard) > 40);
@@ -114,8 +114,12 @@ fn nothing_is_lost_or_done_twice_when_it_is_killed() {
     let (told, heard) = (publications(&heard), heard.lock().unwrap().clone());
     let found = finish(&scene, &scene.path("job"), &served, &heard);
     let (answers, published) = (heard.len(), found.publications);
-    eprintln!("killed: {killed:?}, answers: {answers}, publications: {told} of {published}");
-    assert!(killed.iter().all(|it| *it > 0), "both are killed: {killed:?}");
+    let [coordinators, killed, ends, sleeps] = happened;
+    eprintln!(
+        "killed: {coordinators} coordinators and {killed} workers; {ends} ends, {sleeps} sleeps; \
+         {answers} answers, {told} of {published} publications"
+    );
+    assert!(coordinators > 0 && killed > 0, "both are killed: {happened:?}");
     let ended = served.terminate();
     assert_eq!(ended.code, Some(0), "{}", ended.err);
 }
@@ -131,8 +135,8 @@ struct Soak<'a> {
     heard: AllHeard,
     operator: Owner,
     draws: Draws,
-    /// Coordinators, and workers.
-    killed: [u32; 2],
+    /// Coordinators and workers that were killed, ends, and sleeps.
+    happened: [u32; 4],
 }
 
 impl<'a> Soak<'a> {
@@ -144,10 +148,10 @@ impl<'a> Soak<'a> {
         let start = StartId::of_name("the soak");
         let operator = Owner::register(client, "second operator", Role::Operator, start).unwrap();
         let (draws, heard) = (Draws::new(seed), AllHeard::default());
-        let (workers, lives, killed) = (Vec::new(), 0, [0, 0]);
+        let (workers, lives, happened) = (Vec::new(), 0, [0; 4]);
         let served = Some(served);
         let mut soak =
-            Self { scene, served, url, words, workers, lives, heard, operator, draws, killed };
+            Self { scene, served, url, words, workers, lives, heard, operator, draws, happened };
         for number in 0..WORKERS {
             let worker = soak.worker(number);
             soak.workers.push(worker);
@@ -162,20 +166,35 @@ impl<'a> Soak<'a> {
         WorkerProcess::start(self.scene, &self.url, number, self.draws.next(), &self.heard)
     }
 
-    /// Lets everybody work for a while, and kills somebody.
+    /// Lets everybody work for a while; then somebody is killed, or the coordinator told to end or
+    /// to sleep.
     fn kill(&mut self) {
         thread::sleep(Duration::from_micros(self.draws.below(200_000)));
-        if self.draws.below(3) > 0 {
-            self.killed[0] += 1;
-            self.served.take().unwrap().kill();
-            self.served = Some(Served::start(self.scene, &self.words));
-            return;
+        let what = [0, 0, 0, 1, 1, 2, 3][usize::try_from(self.draws.below(7)).unwrap()];
+        self.happened[what] += 1;
+        match what {
+            0 => {
+                self.served.take().unwrap().kill();
+                self.served = Some(Served::start(self.scene, &self.words));
+            }
+            1 => {
+                let place = usize::try_from(self.draws.below(WORKERS)).unwrap();
+                let next = self.worker(place as u64);
+                std::mem::replace(&mut self.workers[place], next).kill();
+                self.fence(place as u64);
+            }
+            2 => {
+                let ended = self.served.take().unwrap().terminate();
+                assert_eq!(ended.code, Some(0), "{}", ended.err);
+                self.served = Some(Served::start(self.scene, &self.words));
+            }
+            _ => {
+                let served = self.served.as_ref().unwrap();
+                served.signal("-STOP");
+                thread::sleep(Duration::from_micros(self.draws.below(100_000)));
+                served.signal("-CONT");
+            }
         }
-        self.killed[1] += 1;
-        let place = usize::try_from(self.draws.below(WORKERS)).unwrap();
-        let next = self.worker(place as u64);
-        std::mem::replace(&mut self.workers[place], next).kill();
-        self.fence(place as u64);
     }
 
     /// Bars the lives of a worker before its last one: their processes are gone.

@@ -44,7 +44,11 @@ pub(crate) struct Served {
 
 impl Served {
     pub(crate) fn start(scene: &Scene, words: &str) -> Self {
-        let mut command = scene.command(&format!("serve --json {words}"));
+        Self::spawn(scene.command(&format!("serve --json {words}")))
+    }
+
+    /// The coordinator that a command starts.
+    fn spawn(mut command: Command) -> Self {
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();

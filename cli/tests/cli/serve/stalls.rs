@@ -1,8 +1,11 @@
-//! A coordinator that is stopped and not dead, and a second one on the same folder.
+//! A coordinator that is stopped and not dead, a second one on the same folder, and one that has
+//! few files.
 
+use std::net::TcpStream;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
-use pinfold_core::catalog::Command;
+use pinfold_core::catalog::Command as Asks;
 use pinfold_core::outcome::Outcome;
 use pinfold_host::owner::OwnerError;
 
@@ -22,7 +25,7 @@ fn a_stalled_coordinator_answers_once_when_it_goes_on() {
     let owner = served.impatient_owner("w2");
     served.signal("-STOP");
     let began = Instant::now();
-    let command = Command::Collect { limit: 3 };
+    let command = Asks::Collect { limit: 3 };
     // The signal takes a moment.
     let op = loop {
         let op = owner.begin(command.clone()).unwrap();
@@ -76,4 +79,31 @@ fn there_is_one_coordinator_of_a_folder() {
 fn refuse_a_second(scene: &Scene) {
     let words = "serve --data job --listen 127.0.0.1:0";
     scene.refuses(words, 3, &["job/journal/lock", "is open already", "fuser"]);
+}
+
+/// However many connect, files are left for the journal: those who are connected are served, a new
+/// segment can begin, and nothing is lost.
+#[test]
+fn connections_leave_files_for_the_journal() {
+    let scene = Scene::in_memory();
+    let mut command = Command::new("/bin/sh");
+    let limited = r#"ulimit -n 150; exec "$0" "$@""#;
+    command.args(["-c", limited, env!("CARGO_BIN_EXE_pinfold")]);
+    command.args("serve --json --data job --listen 127.0.0.1:0".split(' '));
+    command.current_dir(scene.path("."));
+    let served = Served::spawn(command);
+    let owner = served.owner("w");
+    let crowd: Vec<_> = (0..100).map(|_| TcpStream::connect(served.listen())).collect();
+    // More than the first segment holds.
+    let lists = (0..900).map(|_| owner.ask_all(vec![Asks::Collect { limit: 1 }; 64]).unwrap());
+    assert!(lists.flatten().all(|it| it.is_some_and(|it| it.is_ok())));
+    let (pin, _) = prepare(&owner, 1);
+    drop(crowd);
+    let segments = scene.files("job/journal").into_iter();
+    assert!(segments.filter(|it| it.extension().is_some_and(|it| it == "log")).count() > 1);
+    let found = judge(&scene.path("job"), &[]).unwrap();
+    assert_eq!(found.catalog.pins().len(), 1);
+    fail(&owner, pin);
+    let ended = served.terminate();
+    assert_eq!(ended.code, Some(0), "{}", ended.err);
 }

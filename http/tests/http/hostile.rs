@@ -76,6 +76,12 @@ fn gauges() -> String {
     format!(r#"{{"epoch":"{}","ask":{{"query":"gauges"}}}}"#, genesis().epoch)
 }
 
+/// All that a job holds.
+fn held(scene: &Scene) -> [String; 4] {
+    let views = ["/v1/job", "/v1/checkpoints", "/v1/owners", "/v1/pins?by=id"];
+    views.map(|path| without_ages(&scene.get(path).body))
+}
+
 /// A worker that does not wait for ever: whatever others do, it is served meanwhile.
 fn worker(scene: &Scene) -> Owner {
     let options = ClientOptions { give_up_after: PATIENCE, ..ClientOptions::default() };
@@ -223,9 +229,7 @@ fn whatever_is_no_request_changes_nothing() {
     let scene = Scene::with(ServiceOptions { body_bytes: 10_000, ..hasty() });
     let worker = worker(&scene);
     let (pin, _) = prepare(&worker, 1, 2);
-    let all =
-        || ["/v1/inspection", "/v1/checkpoints", "/v1/pins?by=id"].map(|it| scene.get(it).body);
-    let before = all().map(|body| without_ages(&body));
+    let before = held(&scene);
     let (epoch, whole) = (genesis().epoch, gauges());
     let ask = |ask: &str| format!(r#"{{"epoch":"{epoch}","ask":{ask}}}"#);
     let (id, incarnation) = worker.identity();
@@ -268,7 +272,7 @@ fn whatever_is_no_request_changes_nothing() {
             });
         }
     });
-    assert_eq!(all().map(|body| without_ages(&body)), before, "nothing was done");
+    assert_eq!(held(&scene), before, "nothing was done");
     end(&worker, pin, Evidence::QuiescedFailure, None);
 }
 
@@ -277,7 +281,7 @@ fn whatever_is_no_request_changes_nothing() {
 fn whatever_is_no_postcard_changes_nothing() {
     let scene = Scene::with(hasty());
     let worker = worker(&scene);
-    let before = scene.get("/v1/inspection").body;
+    let before = held(&scene);
     let (owner, incarnation) = worker.identity();
     let op = OpId { owner, incarnation, sequence: 1 };
     let ask = Ask::from(Request::Command(op, Command::Collect { limit: 5 }));
@@ -295,7 +299,7 @@ fn whatever_is_no_postcard_changes_nothing() {
         let answer = raw(&scene, &[head.as_bytes(), &body].concat());
         assert!(status(&answer) == 400 && answer.contains("malformed"), "{body:?}: {answer}");
     }
-    assert_eq!(scene.get("/v1/inspection").body, before, "nothing was done");
+    assert_eq!(held(&scene), before, "nothing was done");
     serve(&worker, 0..3);
 }
 

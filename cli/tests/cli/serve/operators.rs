@@ -7,7 +7,7 @@ use pinfold_core::policy::{Genesis, Limits, Policy};
 use pinfold_host::file_store::{FileStore, FileStoreOptions};
 use pinfold_host::store::{ObjectStore, PutOutcome};
 
-use super::{Served, fail, prepare};
+use super::{Served, eventually, fail, prepare};
 use crate::scene::Scene;
 
 #[test]
@@ -32,7 +32,10 @@ fn a_dead_workers_pins_end_by_proof_alone() {
     assert_eq!(unknown.code, Some(1), "{}", unknown.err);
     assert!(unknown.out.starts_with("refused: "), "{}", unknown.out);
     assert!(worker.ask(Command::Collect { limit: 1 }).unwrap().is_err(), "it is barred");
-    let audit = std::fs::read_to_string(scene.path("job/audit.jsonl")).unwrap();
+    // Each line is written right after its answer.
+    let read = || std::fs::read_to_string(scene.path("job/audit.jsonl")).unwrap();
+    eventually(|| read().lines().count() == 4);
+    let audit = read();
     let lines: Vec<serde_json::Value> =
         audit.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let verbs: Vec<_> = lines

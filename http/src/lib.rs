@@ -1,5 +1,6 @@
 //! A job's coordinator over HTTP: the [service] that many workers on many machines share, and the
-//! [client] through which a worker's owner and transfers reach it.
+//! [client] through which a worker's owner and transfers reach it; a [worker] is client, owner and
+//! transfers in one.
 //!
 //! It carries requests and answers of `pinfold-host`, in the same forms as a log, and decides
 //! nothing. What is acknowledged is durable; what nobody heard is asked again under the same

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 pub enum Code {
     /// The body or a parameter cannot be read.
     Malformed,
-    /// The token is missing or wrong.
+    /// The token is missing or wrong; or none is asked for, and a stranger's name was used.
     Unauthorized,
     /// There is no such path, or nothing of this name.
     NotFound,
@@ -18,11 +18,12 @@ pub enum Code {
     WrongMethod,
     /// The body is larger than it may be.
     TooLarge,
-    /// The body is not `application/json`.
+    /// The body is in no [encoding](crate::encoding) that is known.
     WrongContentType,
-    /// More requests are under way than may be.
+    /// More requests or bodies are under way than may be.
     Busy,
-    /// The answer took longer than it may; nobody knows what became of the request.
+    /// The body took longer than it may, and nothing was done; or the answer did, and nobody knows
+    /// what became of the request.
     TimedOut,
     /// The service takes nothing new any more.
     Draining,

@@ -8,7 +8,9 @@ use alloc::vec::Vec;
 use super::slab::{NONE, Slot};
 use super::table::{Holds, Stage, Unscoped};
 use super::{Catalog, Role};
-use crate::id::{CheckpointId, ConversationId, Generation, Incarnation, OwnerId, PinId};
+use crate::id::{
+    CheckpointId, ConversationId, EndpointId, Generation, Incarnation, OwnerId, PinId, TurnId,
+};
 use crate::outcome::TurnKey;
 
 /// How far a checkpoint has come.
@@ -199,7 +201,6 @@ impl Catalog {
     #[must_use]
     pub fn owners(&self) -> Vec<OwnerFacts> {
         let holds = self.holds_by_owner();
-        let slots: Vec<_> = self.table.owners.slots().collect();
         let weighed = |slot: Slot| {
             let from = holds.partition_point(|(owner, _)| *owner < slot);
             let own = holds[from..].iter().take_while(|(owner, _)| *owner == slot);
@@ -209,7 +210,7 @@ impl Catalog {
             let bytes_pinned = bytes.fold(0, u64::saturating_add);
             OwnerFacts { bytes_pinned, ..self.owner_facts(slot) }
         };
-        let mut owners: Vec<_> = slots.into_iter().map(weighed).collect();
+        let mut owners: Vec<_> = self.table.owners.slots().map(weighed).collect();
         owners.sort_by_key(|owner| owner.id);
         owners
     }
@@ -252,6 +253,33 @@ impl Catalog {
             expired_turns: row.expired_count,
             forgotten: row.forgotten,
         }
+    }
+
+    /// A conversation, and its live turns in order of first publication, each with every checkpoint
+    /// that it refers to; none of one that was never seen.
+    #[must_use]
+    pub fn ledger(
+        &self,
+        conversation: ConversationId,
+    ) -> Option<(ConversationFacts, Vec<(TurnId, CheckpointId)>)> {
+        let slot = self.table.conversation(conversation)?;
+        let mut turns = Vec::new();
+        let mut next = self.table.conversations[slot].head;
+        while next != NONE {
+            let row = &self.table.references[next];
+            turns.push((row.turn, self.table.checkpoints[row.checkpoint].id()));
+            next = row.next_in_ledger;
+        }
+        Some((self.conversation_facts(slot), turns))
+    }
+
+    /// Every checkpoint of a position, by generation.
+    #[must_use]
+    pub fn checkpoints_of(&self, endpoint: EndpointId) -> Vec<CheckpointId> {
+        let slots = self.table.generations(endpoint);
+        let mut ids: Vec<_> = slots.map(|slot| self.table.checkpoints[slot].id()).collect();
+        ids.sort_unstable_by_key(|id| id.generation);
+        ids
     }
 
     /// Which owner pins which checkpoint, each pair once.

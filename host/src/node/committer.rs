@@ -45,7 +45,7 @@ impl Drop for End<'_> {
 /// Commits until the node stops.
 pub(super) fn run(shared: &Arc<Shared>) -> Result<(), AppendError> {
     let _end = End(shared);
-    shared.is_committed_here();
+    shared.appoint_this_thread();
     loop {
         commit_all(shared)?;
         let mut state = shared.lock();

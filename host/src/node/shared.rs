@@ -157,8 +157,8 @@ impl Shared {
         Self { state, commits, work, room, bells, committer }
     }
 
-    /// This thread commits from now on.
-    pub(super) fn is_committed_here(&self) {
+    /// This thread is the committer from now on.
+    pub(super) fn appoint_this_thread(&self) {
         // There is one for the life of a node.
         let _ = self.committer.set(thread::current().id());
     }

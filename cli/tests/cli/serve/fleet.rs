@@ -180,7 +180,7 @@ fn contest(worker: &mut Worker<'_>, number: u64, position: u64) {
     }
 }
 
-/// Who prepared a position first, and where everybody published it.
+/// Whether somebody was told that a turn is published.
 pub(super) fn is_publication(heard: &Heard) -> bool {
     matches!(heard.answer, Ok(Outcome::Published { .. }))
 }

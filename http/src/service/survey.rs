@@ -92,8 +92,8 @@ struct Walks {
     are_over: bool,
 }
 
-/// What one look saw.
-struct Seen {
+/// What one look showed.
+struct Shown {
     walks: Walks,
     checkpoints: Vec<CheckpointView>,
     /// Each with the bytes of what it holds.
@@ -105,7 +105,7 @@ struct Seen {
 }
 
 impl Walks {
-    fn step(mut self, catalog: &Catalog) -> Seen {
+    fn step(mut self, catalog: &Catalog) -> Shown {
         let ids = catalog.walk_checkpoints(&mut self.checkpoints, ROWS).into_iter();
         let checkpoints = ids.filter_map(|id| CheckpointView::of(catalog, id)).collect();
         let pins = catalog.walk_pins(&mut self.pins, ROWS).into_iter();
@@ -119,7 +119,7 @@ impl Walks {
         // Owners are few; who came in the middle is seen at the end.
         let owners = if self.are_over { catalog.owners_unweighed() } else { Vec::new() };
         let (gauges, job) = (catalog.gauges(), catalog.job().clone());
-        Seen { walks: self, checkpoints, pins, conversations, owners, gauges, job }
+        Shown { walks: self, checkpoints, pins, conversations, owners, gauges, job }
     }
 }
 
@@ -161,11 +161,10 @@ impl Survey {
         let (checkpoints, walk) = Default::default();
         let mut walks = Walks { checkpoints, pins: walk, conversations: 0, are_over: false };
         loop {
-            let seen = look(shared, move |engine, _| walks.step(engine.catalog()));
-            let seen = seen.await?;
-            walks = seen.walks;
+            let shown = look(shared, move |engine, _| walks.step(engine.catalog())).await?;
+            walks = shown.walks;
             let is_end = walks.are_over;
-            for checkpoint in seen.checkpoints {
+            for checkpoint in shown.checkpoints {
                 blockers.iter_mut().for_each(|count| count.add(&checkpoint));
                 if checkpoint.unknown > 0 {
                     quarantined.total += 1;
@@ -178,25 +177,22 @@ impl Survey {
             }
             stuck.shrink(|it| it.checkpoint, is_end);
             quarantined.shrink(|it| it.checkpoint, is_end);
-            conversations.total += seen.conversations.len() as u64;
-            conversations.first.extend(seen.conversations);
+            conversations.total += shown.conversations.len() as u64;
+            conversations.first.extend(shown.conversations);
             conversations.shrink(|it| std::cmp::Reverse(it.bytes), is_end);
-            pins.extend(seen.pins);
+            pins.extend(shown.pins);
             if !is_end {
                 continue;
             }
-            let owners = weighed(seen.owners, &pins);
+            let owners = weighed(shown.owners, &pins);
             let mut pins: Vec<_> = pins.into_iter().map(|(pin, _)| pin).collect();
             pins.sort_unstable_by_key(|pin| pin.id);
             blockers.retain(|count| count.checkpoints > 0);
-            let (job, gauges) = (seen.job, seen.gauges);
-            let (taken, rest) = (Instant::now(), (stuck, quarantined, conversations));
-            let (stuck, quarantined, conversations) = rest;
             return Ok(Self {
                 began,
-                taken,
-                job,
-                gauges,
+                taken: Instant::now(),
+                job: shown.job,
+                gauges: shown.gauges,
                 blockers,
                 stuck,
                 quarantined,
@@ -236,13 +232,7 @@ pub(super) async fn checkpoints_after(
     let mut lowest = BinaryHeap::with_capacity(most + 1);
     let mut walk = Walk::default();
     while !walk.is_over() {
-        let step = move |catalog: &Catalog| {
-            let mut walk = walk;
-            let ids = catalog.walk_checkpoints(&mut walk, IDS);
-            (walk, ids)
-        };
-        let (next, ids) = look(shared, move |engine, _| step(engine.catalog())).await?;
-        walk = next;
+        let ids = walked(shared, &mut walk).await?;
         for id in ids.into_iter().filter(|id| id.generation > after) {
             lowest.push((id.generation, id.endpoint));
             if lowest.len() > most {
@@ -272,16 +262,22 @@ pub(super) async fn checkpoint_of(
 ) -> Result<Option<CheckpointId>, Problem> {
     let mut walk = Walk::default();
     while !walk.is_over() {
-        let step = move |catalog: &Catalog| {
-            let mut walk = walk;
-            let ids = catalog.walk_checkpoints(&mut walk, IDS);
-            (walk, ids.into_iter().find(|id| id.generation == generation))
-        };
-        let (next, found) = look(shared, move |engine, _| step(engine.catalog())).await?;
-        if found.is_some() {
-            return Ok(found);
+        let ids = walked(shared, &mut walk).await?;
+        if let Some(found) = ids.into_iter().find(|id| id.generation == generation) {
+            return Ok(Some(found));
         }
-        walk = next;
     }
     Ok(None)
+}
+
+/// The checkpoints that one more look of a walk shows, by their identities alone.
+async fn walked(shared: &Arc<Shared>, walk: &mut Walk) -> Result<Vec<CheckpointId>, Problem> {
+    let mut next = *walk;
+    let step = look(shared, move |engine, _| {
+        let ids = engine.catalog().walk_checkpoints(&mut next, IDS);
+        (next, ids)
+    });
+    let (next, ids) = step.await?;
+    *walk = next;
+    Ok(ids)
 }

@@ -63,7 +63,8 @@ pub(super) fn router(shared: &Arc<Shared>) -> Router {
         .route("/readyz", get(ready))
         .fallback(nothing)
         .method_not_allowed_fallback(wrong_method)
-        .layer(DefaultBodyLimit::max(shared.options.body_bytes))
+        // `body` keeps the limit, while it reads.
+        .layer(DefaultBodyLimit::disable())
         .with_state(Arc::clone(shared))
 }
 
@@ -175,13 +176,7 @@ async fn call(
         let detail = format!("send `Content-Type: {known}`");
         return Err(Problem::new(Code::WrongContentType, detail));
     };
-    let body = body.map_err(|rejection| match rejection.status().as_u16() {
-        413 => Problem::new(
-            Code::TooLarge,
-            format!("a body has at most {} bytes: send fewer commands", shared.options.body_bytes),
-        ),
-        _ => Problem::new(Code::Malformed, rejection.body_text()),
-    })?;
+    let body = body.map_err(|error| malformed(&error.body_text()))?;
     let call: Call = encoding.decode(&body).map_err(|what| malformed(&what))?;
     traced::asked(&call.ask);
     let collects = if work { collects(&call.ask) } else { Vec::new() };

@@ -17,7 +17,7 @@ use pinfold_workload::unit::bytes;
 use serde::Serialize;
 
 use crate::server::{Server, failure};
-use crate::store_place::StorePlace;
+use crate::store_place::{StorePlace, opened};
 use crate::table::{Table, json, print};
 use crate::{Ending, Failure};
 
@@ -220,9 +220,7 @@ impl Audit {
 /// The store of a folder that is there.
 fn store(place: &StorePlace) -> Result<Arc<dyn ObjectStore>, Failure> {
     let dir = place.folder();
-    let store = FileStore::open(dir, FileStoreOptions::default());
-    let wrong = |error| Failure::Input(format!("--store {}: {error}", dir.display()));
-    Ok(Arc::new(store.map_err(wrong)?))
+    opened(dir, FileStore::open(dir, FileStoreOptions::default()))
 }
 
 fn job(client: &Client) -> Result<Genesis, Failure> {

@@ -25,6 +25,7 @@ use crate::report_file::ReportFile;
 use crate::server::Server;
 use crate::shell::typed;
 use crate::signals::signals;
+use crate::store_place::StorePlace;
 use crate::table::{json, print};
 use crate::{Ending, Failure};
 
@@ -45,9 +46,10 @@ pub(crate) struct Arguments {
     trace: Option<PathBuf>,
     #[command(flatten)]
     server: Server,
-    /// With --server: the folder of objects that the workers share
-    #[arg(long, value_name = "DIR")]
-    store: Option<PathBuf>,
+    /// With --server: the objects that the workers share: a folder, or its URL like
+    /// file:///var/objects
+    #[arg(long, value_name = "STORE")]
+    store: Option<StorePlace>,
     /// Live turns that a conversation keeps [default: 5]
     #[arg(long, value_name = "N", value_parser = turns)]
     turns: Option<u32>,

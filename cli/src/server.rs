@@ -1,6 +1,6 @@
 //! Which coordinator is asked: by its URL, or by the descriptor that it wrote.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -17,9 +17,6 @@ use crate::Failure;
 
 /// How long somebody at a terminal waits for a coordinator that does not answer.
 const PATIENCE: Duration = Duration::from_secs(10);
-
-/// How long a worker's process waits for one that is started again.
-pub(crate) const WORKERS_PATIENCE: Duration = Duration::from_secs(120);
 
 /// Which coordinator.
 #[derive(Args)]
@@ -51,33 +48,35 @@ impl Server {
         self.server.is_some() || self.descriptor.is_some()
     }
 
-    /// The flags by which this process was told so, for a process of the same program.
-    pub(crate) fn flags() -> Vec<OsString> {
-        let command = Self::augment_args(clap::Command::new("server"));
-        let known = |flag: &str| {
-            let name = flag.strip_prefix("--")?.split('=').next()?;
-            command.get_arguments().find(|it| it.get_long() == Some(name))
+    /// The flags that say the same to another process of this program.
+    pub(crate) fn flags(&self) -> Vec<OsString> {
+        let Self { server, descriptor, token_file, tls_ca, tls_cert, tls_key } = self;
+        let flag = |name: &str, value: &OsStr| {
+            let mut flag = OsString::from(format!("--{name}="));
+            flag.push(value);
+            flag
         };
-        let mut flags = Vec::new();
-        let mut words = std::env::args_os().skip(1);
-        while let Some(word) = words.next() {
-            let Some(argument) = word.to_str().and_then(known) else { continue };
-            let has_value = word.to_string_lossy().contains('=');
-            flags.push(word);
-            if argument.get_action().takes_values() && !has_value {
-                flags.extend(words.next());
-            }
-        }
-        flags
+        let files = [
+            ("descriptor", descriptor),
+            ("token-file", token_file),
+            ("tls-ca", tls_ca),
+            ("tls-cert", tls_cert),
+            ("tls-key", tls_key),
+        ];
+        let server = server.iter().map(|url| flag("server", OsStr::new(url)));
+        let given = |(name, file): (&str, &Option<PathBuf>)| {
+            file.as_ref().map(|file| flag(name, file.as_os_str()))
+        };
+        let files = files.into_iter().filter_map(given);
+        server.chain(files).collect()
     }
 
     /// A client for somebody who works while the coordinator may be started again.
     pub(crate) fn connect_patiently(&self) -> Result<(String, Client), Failure> {
-        self.connect()?;
         let (url, options) = self.options()?;
-        let try_within = ClientOptions::default().try_within;
-        let options = ClientOptions { give_up_after: WORKERS_PATIENCE, try_within, ..options };
-        let client = Client::connect(&url, options).map_err(failure)?;
+        let ClientOptions { try_within, give_up_after, .. } = ClientOptions::default();
+        let options = ClientOptions { try_within, give_up_after, ..options };
+        let client = self.connect_with(&url, options)?;
         Ok((url, client))
     }
 
@@ -124,7 +123,12 @@ impl Server {
     /// A client of it.
     pub(crate) fn connect(&self) -> Result<Client, Failure> {
         let (url, options) = self.options()?;
-        let client = Client::connect(&url, options).map_err(failure)?;
+        self.connect_with(&url, options)
+    }
+
+    /// A client that asks so, of the life of the job that the descriptor names.
+    fn connect_with(&self, url: &str, options: ClientOptions) -> Result<Client, Failure> {
+        let client = Client::connect(url, options).map_err(failure)?;
         match &self.described()? {
             Some(it) if it.epoch != client.epoch().to_string() => Err(Failure::Input(format!(
                 "the coordinator at {url} serves the epoch {}, and the descriptor says {}: it is \

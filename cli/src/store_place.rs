@@ -5,8 +5,13 @@
 
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::sync::Arc;
 
+use pinfold_host::file_store::{FileStore, FileStoreError};
+use pinfold_host::store::ObjectStore;
 use url::Url;
+
+use crate::Failure;
 
 /// A folder of objects.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,6 +28,17 @@ impl StorePlace {
     /// The same as it is read from another folder.
     pub(crate) fn seen_from(self, other: &Path) -> Self {
         Self { folder: other.join(self.folder) }
+    }
+}
+
+/// The store of a folder that was opened or made, or what is wrong with it.
+pub(crate) fn opened(
+    folder: &Path,
+    store: Result<FileStore, FileStoreError>,
+) -> Result<Arc<dyn ObjectStore>, Failure> {
+    match store {
+        Ok(store) => Ok(Arc::new(store)),
+        Err(error) => Err(Failure::Input(format!("--store {}: {error}", folder.display()))),
     }
 }
 

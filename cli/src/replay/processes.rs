@@ -14,6 +14,7 @@ use pinfold_host::coordinator::Coordinator;
 use pinfold_host::file_store::{FileStore, FileStoreOptions};
 use pinfold_host::node::Effects;
 use pinfold_host::owner::Owner;
+use pinfold_host::store::ObjectStore;
 use pinfold_http::client::{Client, ClientError};
 use pinfold_http::problem::Code;
 use pinfold_workload::processes::{
@@ -27,6 +28,7 @@ use serde::Deserialize;
 use super::Arguments;
 use crate::deleting::start;
 use crate::server::{Server, failure};
+use crate::store_place::{StorePlace, opened};
 use crate::{Ending, Failure};
 
 /// One worker's process of a replay; it is started by the replay.
@@ -59,20 +61,13 @@ pub(crate) fn work(arguments: &WorkerArguments) -> Result<Ending, Failure> {
         coordinator: Arc::new(client),
         name: arguments.name.clone(),
         start: start()?,
-        store: open(&arguments.store, options)?,
+        store: opened(&arguments.store, FileStore::open(&arguments.store, options))?,
         block_tokens: arguments.block_tokens,
         bytes_per_checkpoint: arguments.bytes_per_checkpoint,
     };
     processes::work(config, BufReader::new(io::stdin()), io::stdout())
         .map(|()| Ending::Held)
         .map_err(|error| Failure::Incomplete(format!("a worker's pipe: {error}")))
-}
-
-fn open(dir: &Path, options: FileStoreOptions) -> Result<Arc<FileStore>, Failure> {
-    let store = FileStore::open(dir, options);
-    store
-        .map(Arc::new)
-        .map_err(|error| Failure::Input(format!("--store {}: {error}", dir.display())))
 }
 
 /// What only a replay with a coordinator of its own can be told, and why.
@@ -89,21 +84,25 @@ fn check(arguments: &Arguments) -> Result<&Path, Failure> {
     if let Some((flag, _, why)) = flags.into_iter().find(|(_, is_given, _)| *is_given) {
         return Err(Failure::Input(format!("{flag} does not go with --server: {why}")));
     }
-    arguments.store.as_deref().ok_or_else(|| {
-        let what = "name the folder of objects that the workers share: --store DIR";
+    arguments.store.as_ref().map(StorePlace::folder).ok_or_else(|| {
+        let what = "name the objects that the workers share: --store STORE";
         Failure::Input(what.into())
     })
 }
 
 /// The store, which a job that holds nothing yet may have none of.
-fn store(dir: &Path, options: FileStoreOptions, client: &Client) -> Result<(), Failure> {
+fn store(
+    dir: &Path,
+    options: FileStoreOptions,
+    client: &Client,
+) -> Result<Arc<dyn ObjectStore>, Failure> {
     let reply = client.ask(&Request::Query(Query::Gauges)).map_err(failure)?;
     let is_new = matches!(reply, Reply::Gauges(gauges) if gauges.checkpoints == 0);
-    let opened = match is_new {
+    let store = match is_new {
         true => FileStore::create(dir, options),
         false => FileStore::open(dir, options),
     };
-    opened.map(drop).map_err(|error| Failure::Input(format!("--store {}: {error}", dir.display())))
+    opened(dir, store)
 }
 
 pub(super) fn replay(
@@ -113,14 +112,15 @@ pub(super) fn replay(
     progress: &(dyn Fn(Progress) + Sync),
 ) -> Result<Report, Failure> {
     let dir = check(arguments)?;
+    // Whoever types a wrong URL hears of it soon.
+    arguments.server.connect()?;
     let (url, client) = arguments.server.connect_patiently()?;
     let options = FileStoreOptions { sync_objects: arguments.sync_objects };
-    store(dir, options, &client)?;
     let mut mark = [0; 8];
     getrandom::fill(&mut mark)
         .map_err(|error| Failure::Incomplete(format!("no random mark: {error}")))?;
     let config = ProcessesConfig {
-        store: open(dir, options)?,
+        store: store(dir, options, &client)?,
         crash_every: arguments.crash_every,
         workers: arguments.workers,
         bytes_per_checkpoint: arguments.bytes_per_checkpoint,
@@ -189,7 +189,7 @@ impl Elsewhere for Started<'_> {
 
     fn spawn(&self, name: &str) -> io::Result<Child> {
         let mut command = Command::new(std::env::current_exe()?);
-        command.arg("replay-worker").args(Server::flags()).args(["--name", name]);
+        command.arg("replay-worker").args(self.arguments.server.flags()).args(["--name", name]);
         command.arg("--store").arg(self.dir);
         let bytes = self.arguments.bytes_per_checkpoint;
         command.arg(format!("--block-tokens={}", self.block_tokens));

@@ -17,7 +17,7 @@ use pinfold_host::store::ObjectStore;
 
 use crate::Failure;
 use crate::deleting::start;
-use crate::store_place::StorePlace;
+use crate::store_place::{StorePlace, opened};
 
 /// Its name among the owners.
 const NAME: &str = "pinfold serve";
@@ -36,8 +36,7 @@ pub(super) fn store(place: &StorePlace, makes: bool) -> Result<Arc<dyn ObjectSto
         Err(FileStoreError::Missing { .. }) if makes => FileStore::create(dir, options),
         opened => opened,
     };
-    let wrong = |error| Failure::Input(format!("--store {}: {error}", dir.display()));
-    Ok(Arc::new(store.map_err(wrong)?))
+    opened(dir, store)
 }
 
 /// Which owner it is.

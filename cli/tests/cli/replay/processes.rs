@@ -156,7 +156,8 @@ fn what_is_the_coordinators_is_refused() {
         !scene.path("d").exists() && !scene.path("l").exists() && !scene.path("objects").exists()
     );
     let no_store = format!("replay --server {}", served.url());
-    scene.refuses(&no_store, 2, &["--store DIR"]);
+    scene.refuses(&no_store, 2, &["--store STORE"]);
+    scene.refuses(&format!("{no_store} --store s3://b"), 2, &["s3 is no store that is known"]);
     scene.refuses("replay --store objects", 2, &["--store goes with --server"]);
     scene.write("token", &"b2".repeat(20));
     let guarded = "--data other --listen 127.0.0.1:0 --token-file token --descriptor d.json";

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use clap::Args;
 use pinfold_core::catalog::{Role, Verdict};
 use pinfold_core::engine::{Query, Reply, Request};
-use pinfold_core::id::StartId;
 use pinfold_core::policy::Genesis;
 use pinfold_host::collector::Collector;
 use pinfold_host::file_store::{FileStore, FileStoreOptions};
@@ -16,6 +15,7 @@ use pinfold_http::client::Client;
 use pinfold_workload::unit::bytes;
 use serde::Serialize;
 
+use crate::random::start;
 use crate::server::{Server, failure};
 use crate::store_place::{StorePlace, opened};
 use crate::table::{Table, json, print};
@@ -228,12 +228,4 @@ fn job(client: &Client) -> Result<Genesis, Failure> {
         Reply::Job(job) => Ok(job),
         _ => Err(Failure::Incomplete("the coordinator tells no job".into())),
     }
-}
-
-/// A start of this process, unlike any other.
-pub(crate) fn start() -> Result<StartId, Failure> {
-    let mut random = [0; 16];
-    getrandom::fill(&mut random)
-        .map_err(|error| Failure::Incomplete(format!("no random start: {error}")))?;
-    Ok(StartId::from_u128(u128::from_be_bytes(random)))
 }

@@ -7,6 +7,7 @@ mod inspect;
 mod journal;
 mod number;
 mod operate;
+mod random;
 mod replay;
 mod report_file;
 mod serve;

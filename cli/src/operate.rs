@@ -19,8 +19,8 @@ use pinfold_http::client::Client;
 use pinfold_workload::unit::parse_bytes;
 use serde::Serialize;
 
-use crate::deleting::start;
 use crate::number::generation;
+use crate::random::start;
 use crate::server::{Server, failure};
 use crate::table::{json, print};
 use crate::{Ending, Failure};

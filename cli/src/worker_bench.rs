@@ -10,6 +10,7 @@ use pinfold_http::load::{LoadError, LoadOptions, LoadReport, run as load};
 use pinfold_http::service::{Service, ServiceOptions};
 use pinfold_workload::unit::{ParseWithinError, parse_within};
 
+use crate::random::random;
 use crate::server::{Server, failure};
 use crate::table::{Table, json, print};
 use crate::{Ending, Failure};
@@ -62,19 +63,14 @@ fn seconds(text: &str) -> Result<u64, ParseWithinError> {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Ending, Failure> {
-    let mut random = [0; 24];
-    getrandom::fill(&mut random)
-        .map_err(|error| Failure::Incomplete(format!("no random identities: {error}")))?;
-    let salt = random[..8].iter().fold(1, |salt: u64, byte| salt << 8 | u64::from(*byte));
-    let mut epoch = [0; 16];
-    epoch.copy_from_slice(&random[8..]);
+    let salt = u64::from_be_bytes(random("salt")?);
     let (clients, time) = (arguments.clients, Duration::from_secs(arguments.seconds));
     let options = LoadOptions { clients, time, retained: arguments.retained, salt };
     let report = if arguments.server.is_given() {
         let (url, client) = arguments.server.options()?;
         load(&url, &client, options)
     } else {
-        let own = Own::start(Epoch::from_u128(u128::from_be_bytes(epoch)))?;
+        let own = Own::start(Epoch::from_u128(u128::from_be_bytes(random("epoch")?)))?;
         load(&own.service.url(), &Default::default(), options)
     };
     let report = report.map_err(|error| match error {

@@ -26,7 +26,7 @@ use pinfold_workload::trace::Trace;
 use serde::Deserialize;
 
 use super::Arguments;
-use crate::deleting::start;
+use crate::random::{random, start};
 use crate::server::{Server, failure};
 use crate::store_place::{StorePlace, opened};
 use crate::{Ending, Failure};
@@ -116,9 +116,6 @@ pub(super) fn replay(
     arguments.server.connect()?;
     let (url, client) = arguments.server.connect_patiently()?;
     let options = FileStoreOptions { sync_objects: arguments.sync_objects };
-    let mut mark = [0; 8];
-    getrandom::fill(&mut mark)
-        .map_err(|error| Failure::Incomplete(format!("no random mark: {error}")))?;
     let config = ProcessesConfig {
         store: store(dir, options, &client)?,
         crash_every: arguments.crash_every,
@@ -126,7 +123,7 @@ pub(super) fn replay(
         bytes_per_checkpoint: arguments.bytes_per_checkpoint,
         trace_name,
         url,
-        mark: u64::from_be_bytes(mark),
+        mark: u64::from_be_bytes(random("mark")?),
     };
     let elsewhere = Started { client, arguments, dir, block_tokens: trace.block_tokens };
     let report = replay_by_processes(&config, trace, &elsewhere, stop, progress);

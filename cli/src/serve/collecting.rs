@@ -16,7 +16,7 @@ use pinfold_host::owner::{Owner, OwnerError};
 use pinfold_host::store::ObjectStore;
 
 use crate::Failure;
-use crate::deleting::start;
+use crate::random::start;
 use crate::store_place::{StorePlace, opened};
 
 /// Its name among the owners.

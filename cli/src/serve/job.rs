@@ -7,6 +7,7 @@ use pinfold_host::node::{Effects, Node, NodeError};
 
 use super::settings::{Bars, Settings};
 use crate::Failure;
+use crate::random::random;
 
 /// The node of the folder's job, or of a new one.
 pub(super) fn open(settings: &Settings) -> Result<(Node, Effects, Option<u64>), Failure> {
@@ -38,21 +39,13 @@ pub(super) fn node_failure(error: NodeError) -> Failure {
 }
 
 fn genesis(settings: &Settings) -> Result<Genesis, Failure> {
-    let mut random = [0; 24];
-    getrandom::fill(&mut random)
-        .map_err(|error| Failure::Incomplete(format!("no random epoch: {error}")))?;
-    let (epoch, name) = random.split_at(16);
-    let mut number = [0; 16];
-    number.copy_from_slice(epoch);
-    let named = || {
-        let name: String = name.iter().map(|byte| format!("{byte:02x}")).collect();
-        format!("job-{name}").parse()
-    };
+    let name = u64::from_be_bytes(random("name")?);
+    let named = || format!("job-{name:016x}").parse();
     let namespace = settings.namespace.clone().map_or_else(named, Ok);
     let policy = Policy::default();
     Ok(Genesis {
         namespace: namespace.map_err(|error| Failure::Incomplete(error.to_string()))?,
-        epoch: Epoch::from_u128(u128::from_be_bytes(number)),
+        epoch: Epoch::from_u128(u128::from_be_bytes(random("epoch")?)),
         operator: OwnerId::of_name("operator"),
         policy: Policy {
             turns: settings.turns.unwrap_or(policy.turns),

@@ -220,16 +220,20 @@ impl Observer {
     }
 }
 
+/// What the store calls an object, as a private key of this job; none of what is somebody else's.
+pub(crate) fn private_key(text: &str, job: &Genesis) -> Option<Key> {
+    let key: Key = text.parse().ok()?;
+    ((&key.namespace, key.epoch) == (&job.namespace, job.epoch)).then_some(key)
+}
+
 /// The private bytes of each checkpoint of a job, as the store lists them.
-fn stored(
+pub(crate) fn stored(
     store: &dyn ObjectStore,
     job: &Genesis,
 ) -> Result<BTreeMap<CheckpointId, u64>, ListError> {
     let mut there = BTreeMap::new();
     store.list(&mut |text, bytes| {
-        if let Ok(key) = text.parse::<Key>()
-            && (&key.namespace, key.epoch) == (&job.namespace, job.epoch)
-        {
+        if let Some(key) = private_key(text, job) {
             *there.entry(key.checkpoint).or_default() += bytes;
         }
     })?;

@@ -12,15 +12,13 @@ use std::time::{Duration, Instant};
 
 use pinfold_core::catalog::Verdict;
 use pinfold_core::engine::{Query, Reply, Request};
-use pinfold_core::id::{CheckpointId, Key};
 use pinfold_core::outcome::TurnKey;
 use pinfold_host::collector::Collector;
 use pinfold_host::node::NodeStats;
 use pinfold_host::owner::OwnerError;
-use pinfold_host::store::ObjectStore;
 
 use super::Fleet;
-use crate::observer::Violation;
+use crate::observer::{Violation, private_key, stored};
 use crate::outside::Outside;
 use crate::replay::ReplayError;
 use crate::report::{Left, Report, Time};
@@ -40,12 +38,12 @@ impl Fleet<'_> {
     pub(super) fn take_over(&mut self) -> Result<(), ReplayError> {
         let roots: BTreeSet<u32> = self.links.requests.iter().map(|linked| linked.root).collect();
         let store = self.config.store.clone();
-        let there = self.stored(&*store)?;
+        let there = stored(&*store, &self.job)?;
         for root in roots {
             let conversation = Turn::conversation(self.tag, root);
             let turns = self.elsewhere.turns(conversation).map_err(ReplayError::Coordinator)?;
             for (turn, generation) in turns {
-                let kept = there.iter().find(|it| it.generation == generation);
+                let kept = there.keys().find(|it| it.generation == generation);
                 if let Some(checkpoint) = kept {
                     let key = TurnKey { conversation, turn };
                     self.outside(|outside| outside.observer.saw_before(key, *checkpoint));
@@ -58,19 +56,6 @@ impl Fleet<'_> {
             outside.observer.begins_among_others(&*store, &job)
         })?;
         Ok(())
-    }
-
-    /// The checkpoints of the job of which the store holds anything.
-    fn stored(&self, store: &dyn ObjectStore) -> Result<BTreeSet<CheckpointId>, ReplayError> {
-        let mut there = BTreeSet::new();
-        store.list(&mut |text, _| {
-            if let Ok(key) = text.parse::<Key>()
-                && (&key.namespace, key.epoch) == (&self.job.namespace, self.job.epoch)
-            {
-                there.insert(key.checkpoint);
-            }
-        })?;
-        Ok(there)
     }
 
     /// Compares what was acknowledged with the store and the policy, until nothing is found, or it
@@ -173,7 +158,8 @@ impl Fleet<'_> {
     /// What keeps each checkpoint of this replay that is left.
     fn left(&self) -> Result<Left, ReplayError> {
         let mut left = Left::default();
-        let mut there = self.stored(&*self.config.store)?;
+        let there = stored(&*self.config.store, &self.job)?;
+        let mut there: BTreeSet<_> = there.into_keys().collect();
         there.extend(self.outside(|outside| outside.observer.retained()));
         there.retain(|it| !self.outside(|outside| outside.observer.is_foreign(it)));
         for checkpoint in there {
@@ -190,8 +176,7 @@ impl Fleet<'_> {
     fn audit(&mut self) -> Result<(), ReplayError> {
         let mut keys = Vec::new();
         self.config.store.list(&mut |text, _| {
-            if let Ok(key) = text.parse::<Key>()
-                && (&key.namespace, key.epoch) == (&self.job.namespace, self.job.epoch)
+            if let Some(key) = private_key(text, &self.job)
                 && !self.outside(|outside| outside.observer.is_foreign(&key.checkpoint))
             {
                 keys.push(text.to_string());

@@ -357,7 +357,6 @@ fn b72_an_owner_dies_and_its_objects_stay() {
     place(&served, &objects).holds(checkpoint).unwrap();
     let pin = Command::Pin { candidates: vec![checkpoint.endpoint], limit: 1 };
     let pinned = reader.ask(pin).unwrap().unwrap();
-    assert!(
-        matches!(pinned, Outcome::Pinned(it) if it.iter().all(|it| it.checkpoint == checkpoint))
-    );
+    let Outcome::Pinned(pinned) = pinned else { panic!("{pinned:?}") };
+    assert!(pinned.iter().map(|it| it.checkpoint).eq([checkpoint]), "{pinned:?}");
 }

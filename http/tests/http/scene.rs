@@ -10,7 +10,7 @@ use pinfold_core::id::{
 };
 use pinfold_core::outcome::{Evidence, Outcome, TurnKey};
 use pinfold_core::policy::{Genesis, Limits, Policy};
-use pinfold_host::node::Node;
+use pinfold_host::node::{Effects, Node};
 use pinfold_host::owner::Owner;
 use pinfold_http::client::{Client, ClientOptions};
 use pinfold_http::service::{Service, ServiceOptions};
@@ -22,6 +22,8 @@ pub(crate) struct Scene {
     pub(crate) service: Option<Service>,
     /// Where it was, while it is stopped.
     listen: Option<SocketAddr>,
+    /// The folders of other lives of the job.
+    others: Vec<TempDir>,
 }
 
 /// What came back.
@@ -69,7 +71,7 @@ impl Scene {
         let dir = tempfile::tempdir().unwrap();
         let (node, effects) = Node::create(dir.path(), genesis).unwrap();
         let service = Some(Service::start(node, effects, options).unwrap());
-        Self { dir, service, listen: None }
+        Self { dir, service, listen: None, others: Vec::new() }
     }
 
     /// A job with this policy.
@@ -87,6 +89,19 @@ impl Scene {
     /// Serves the same data at the same address again.
     pub(crate) fn start(&mut self) {
         let (node, effects, _) = Node::open(self.dir.path()).unwrap();
+        self.serve(node, effects);
+    }
+
+    /// Another life of the job is served at the same address instead.
+    pub(crate) fn start_another_life(&mut self) {
+        let dir = tempfile::tempdir().unwrap();
+        let job = Genesis { epoch: Epoch::of_name("the next life"), ..genesis() };
+        let (node, effects) = Node::create(dir.path(), job).unwrap();
+        self.others.push(dir);
+        self.serve(node, effects);
+    }
+
+    fn serve(&mut self, node: Node, effects: Effects) {
         let listen = self.listen.take().unwrap();
         let options = ServiceOptions { listen, ..ServiceOptions::default() };
         self.service = Some(Service::start(node, effects, options).unwrap());

@@ -10,20 +10,18 @@ use std::thread;
 use std::time::Duration;
 
 use pinfold_core::catalog::Role;
-use pinfold_core::id::{CheckpointId, Epoch, ObjectId, ShardIndex};
+use pinfold_core::id::{CheckpointId, ObjectId, ShardIndex};
 use pinfold_core::manifest::{Manifest, ObjectName};
 use pinfold_core::outcome::{Loss, Rejection};
-use pinfold_core::policy::{Genesis, Policy};
+use pinfold_core::policy::Policy;
 use pinfold_host::collector::Collector;
 use pinfold_host::file_store::{FileStore, FileStoreOptions};
-use pinfold_host::node::Node;
 use pinfold_host::runtime::{Freight, Placed};
 use pinfold_http::client::ClientOptions;
-use pinfold_http::service::{Service, ServiceOptions};
 use pinfold_http::worker::{Loaded, NotEnded, Refused, Saved, Worker, WorkerOptions};
 
 use crate::save_and_load::{Memory, load, manifest, save};
-use crate::scene::{Scene, genesis};
+use crate::scene::Scene;
 
 fn store(scene: &Scene) -> Arc<FileStore> {
     Arc::new(FileStore::create(scene.dir.path(), FileStoreOptions::default()).unwrap())
@@ -192,17 +190,11 @@ fn another_epoch_is_told_and_started_over() {
     let worker = worker(&scene, Duration::from_millis(200));
     let manifest = manifest(&[b"block 0"]).unwrap();
     let (gate, told, open) = Gate::new(Memory::computed(&manifest, 7));
-    let next = tempfile::tempdir().unwrap();
     thread::scope(|scope| {
         let save = scope.spawn(|| worker.save(save(&manifest, 1), gate));
         told.recv().unwrap();
-        let service = scene.service.take().unwrap();
-        let listen = service.address();
-        service.stop().unwrap();
-        let job = Genesis { epoch: Epoch::of_name("the next life"), ..genesis() };
-        let (node, effects) = Node::create(next.path(), job).unwrap();
-        let options = ServiceOptions { listen, ..ServiceOptions::default() };
-        scene.service = Some(Service::start(node, effects, options).unwrap());
+        scene.stop();
+        scene.start_another_life();
         open.send(()).unwrap();
         let ended = save.join().unwrap();
         assert!(matches!(ended, Err(NotEnded::OtherJob(Some(_)))), "{ended:?}");

@@ -7,8 +7,10 @@
 //! an incarnation only when its process is gone, and counts what was there before as somebody
 //! else's.
 
+mod counted;
 mod judge;
 mod pipe;
+mod worker;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -37,9 +39,12 @@ use crate::observer::{Moment, Violation};
 use crate::outside::{Outside, Standing};
 use crate::replay::{Progress, ReplayError, check_longest};
 use crate::report::Report;
-use crate::serve::{Served, Turn, Worker};
+use crate::serve::{Served, Turn};
 use crate::trace::Trace;
-use pipe::{Counted, Order, Process, Said};
+use counted::Counted;
+use pipe::{Order, Process, Said};
+
+pub use worker::{WorkerConfig, work};
 
 /// How often a worker's process may die over one turn.
 const DEATHS: u32 = 3;
@@ -89,56 +94,6 @@ pub trait Elsewhere: Sync {
     /// # Errors
     /// What the system says.
     fn spawn(&self, name: &str) -> io::Result<Child>;
-}
-
-/// What a worker's process needs.
-pub struct WorkerConfig {
-    /// Who takes its requests.
-    pub coordinator: Arc<dyn Coordinator>,
-    /// Its name in the job.
-    pub name: String,
-    /// Random: tells this start of it from every other.
-    pub start: StartId,
-    /// Where objects live, for everybody.
-    pub store: Arc<dyn ObjectStore>,
-    /// Tokens of a block of the trace.
-    pub block_tokens: u32,
-    /// Bytes of private state at each position.
-    pub bytes_per_checkpoint: u64,
-}
-
-/// A worker's process: it registers, says so on `out`, and serves what it is asked to until nobody
-/// asks.
-///
-/// # Errors
-/// When it cannot read or say anything; what else goes wrong it says.
-pub fn work(
-    config: WorkerConfig,
-    orders: impl io::BufRead,
-    mut out: impl io::Write,
-) -> io::Result<()> {
-    let answers = Arc::<AtomicU64>::default();
-    match begin(config, &answers) {
-        Ok((worker, (owner, incarnation))) => {
-            pipe::say(&mut out, &Said::Registered(owner, incarnation))?;
-            pipe::obey(worker, &answers, orders, out)
-        }
-        Err(error) => pipe::say(&mut out, &Said::Failed(error.to_string())),
-    }
-}
-
-fn begin(
-    config: WorkerConfig,
-    answers: &Arc<AtomicU64>,
-) -> Result<(Worker, (OwnerId, Incarnation)), ReplayError> {
-    let WorkerConfig { coordinator, name, start, store, block_tokens, bytes_per_checkpoint } =
-        config;
-    let model = Arc::new(Model::new(block_tokens, bytes_per_checkpoint)?);
-    let job = job(&coordinator)?;
-    let client = Counted::new(coordinator, Arc::clone(answers));
-    let owner = Owner::register(client, &name, Role::Worker, start)?;
-    let identity = owner.identity();
-    Ok((Worker::new(owner, model, store, job)?, identity))
 }
 
 /// Replays a trace by processes until `stop` is set. `progress` is told how far it is after each

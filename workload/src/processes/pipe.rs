@@ -1,21 +1,13 @@
 //! What a replay and its workers' processes say to each other: one JSON object a line, between
-//! processes of one program.
-//!
-//! A worker's process does one thing at a time and keeps nothing: which turn is next, and what
-//! came of it, is the replay's. It ends when nobody asks it any more.
+//! processes of one program; and such a process as the replay holds it.
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
-use pinfold_core::engine::{Reply, Request};
 use pinfold_core::id::{Incarnation, OwnerId};
-use pinfold_host::coordinator::Coordinator;
-use pinfold_host::node::Gone;
 use serde::{Deserialize, Serialize};
 
-use crate::serve::{Served, Turn, Worker};
+use crate::serve::{Served, Turn};
 
 /// What a worker's process is to do.
 #[derive(Debug, Serialize, Deserialize)]
@@ -37,50 +29,6 @@ pub(super) enum Said {
     Vanished(bool),
     /// It cannot go on.
     Failed(String),
-}
-
-/// A coordinator whose answers are counted.
-#[derive(Debug)]
-pub(super) struct Counted {
-    coordinator: Arc<dyn Coordinator>,
-    answers: Arc<AtomicU64>,
-}
-
-impl Counted {
-    pub(super) const fn new(coordinator: Arc<dyn Coordinator>, answers: Arc<AtomicU64>) -> Self {
-        Self { coordinator, answers }
-    }
-}
-
-impl Coordinator for Counted {
-    fn call(&self, request: Request) -> Result<Reply, Gone> {
-        let reply = self.coordinator.call(request)?;
-        self.answers.fetch_add(1, Ordering::Relaxed);
-        Ok(reply)
-    }
-}
-
-/// A worker's life: it does what it is asked for, until nobody asks.
-pub(super) fn obey(
-    mut worker: Worker,
-    answers: &AtomicU64,
-    orders: impl BufRead,
-    mut out: impl Write,
-) -> io::Result<()> {
-    for line in orders.lines() {
-        let said = match serde_json::from_str(&line?)? {
-            Order::Serve(turn) => match worker.serve(&turn) {
-                Ok(served) => Said::Served(Box::new(served), answers.swap(0, Ordering::Relaxed)),
-                Err(error) => Said::Failed(error.to_string()),
-            },
-            Order::Vanish(turn) => match worker.begin_and_vanish(&turn) {
-                Ok(begun) => Said::Vanished(begun),
-                Err(error) => Said::Failed(error.to_string()),
-            },
-        };
-        say(&mut out, &said)?;
-    }
-    Ok(())
 }
 
 pub(super) fn say(out: &mut impl Write, what: &impl Serialize) -> io::Result<()> {

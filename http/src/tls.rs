@@ -42,6 +42,14 @@ pub struct Identity {
     key_name: String,
 }
 
+/// What there is to say of a certificate that clients may take.
+struct Judged {
+    /// The file vouches for it: it is self-signed, or its root is behind it.
+    is_self_contained: bool,
+    /// It is of another time than this.
+    is_out_of_date: bool,
+}
+
 /// How a service speaks TLS.
 #[derive(Clone)]
 pub struct ServerTls {
@@ -148,12 +156,11 @@ impl Identity {
         }
     }
 
-    /// Whether the file vouches for its own certificate: what is self-signed does, and one with its
-    /// root behind it; and whether the certificate is of another time than this.
+    /// Judges the certificate as a server's.
     ///
     /// # Errors
     /// [`TlsError`] when no client would take it for a server's at any time.
-    fn judged(&self) -> Result<[bool; 2], TlsError> {
+    fn judged(&self) -> Result<Judged, TlsError> {
         let now = UnixTime::now();
         // Clocks differ, so another time is no reason to refuse it; what it is beside that shows at
         // a time of its own.
@@ -162,10 +169,14 @@ impl Identity {
             Err(CertificateError::NotValidYetContext { not_before, .. }) => Some(not_before),
             Ok(()) | Err(_) => None,
         };
+        let is_out_of_date = its_own.is_some();
         let wrong = |what: String| TlsError { file: self.certificate_name.clone(), what };
         match self.vouches(its_own.unwrap_or(now)) {
-            Ok(()) => Ok([true, its_own.is_some()]),
-            Err(CertificateError::UnknownIssuer) => Ok([false, its_own.is_some()]),
+            Ok(()) => Ok(Judged { is_self_contained: true, is_out_of_date }),
+            Err(CertificateError::UnknownIssuer) => {
+                Ok(Judged { is_self_contained: false, is_out_of_date })
+            }
+            // rustls has no name for it: it stands in an error of the library below alone.
             Err(other) if format!("{other:?}").contains("CaUsedAsEndEntity") => Err(wrong(
                 "its first certificate is a CA's, which no client takes for a server's: make it \
                  with basicConstraints=CA:FALSE, or put the server's own first"
@@ -203,7 +214,7 @@ impl ServerTls {
     /// # Errors
     /// [`TlsError`] names the file that cannot work.
     pub fn new(identity: Identity, client_ca: Option<&Pem>) -> Result<Self, TlsError> {
-        let [is_self_contained, is_out_of_date] = identity.judged()?;
+        let Judged { is_self_contained, is_out_of_date } = identity.judged()?;
         let names = [identity.certificate_name, identity.key_name];
         let builder = ServerConfig::builder_with_provider(provider())
             .with_safe_default_protocol_versions()

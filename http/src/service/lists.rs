@@ -16,7 +16,8 @@ use serde::{Deserialize, Serialize};
 
 use super::Shared;
 use super::answers::{InspectionAnswer, PinAnswer, PinsAnswer};
-use super::routes::{Answered, Kept, look, malformed, parsed};
+use super::look::look;
+use super::routes::{Answered, Kept, malformed, parsed};
 use super::survey::{LISTED, Listed, checkpoints_after};
 use crate::problem::Problem;
 

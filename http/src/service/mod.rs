@@ -11,6 +11,7 @@ mod body;
 mod connections;
 mod guard;
 mod lists;
+mod look;
 mod metrics;
 mod page;
 mod patient;

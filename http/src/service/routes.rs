@@ -14,17 +14,18 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use pinfold_core::catalog::Command;
-use pinfold_core::engine::{Engine, Reply};
+use pinfold_core::engine::Reply;
 use pinfold_core::id::{
     CheckpointId, ConversationId, EndpointId, Generation, Incarnation, OpId, OwnerId, TurnId,
 };
 use pinfold_host::dto::{Answer, AnswerAndWork, Ask, Call, WorkList};
-use pinfold_host::node::{Gone, NodeStats, Unsent};
+use pinfold_host::node::{Gone, Unsent};
 use pinfold_host::view::{NeverMinted, PolicyView, WhyView};
 use serde::Deserialize;
 use tokio::sync::oneshot;
 
 use super::answers::{EndpointAnswer, JobAnswer, LedgerAnswer, TurnAnswer};
+use super::look::{blocking, gone, look};
 use super::metrics::Figures;
 use super::page::page;
 use super::survey::checkpoint_of;
@@ -213,28 +214,6 @@ async fn ask(shared: &Arc<Shared>, call: Call) -> Result<Reply, Problem> {
         Err(Unsent::Busy(request)) => blocking(move || node.call(*request)).await,
     };
     reply.map_err(gone)
-}
-
-fn gone(Gone: Gone) -> Problem {
-    let detail = "nobody knows what became of the request: start the coordinator again on its \
-                  data, and ask again under the same operation";
-    Problem::new(Code::Gone, detail)
-}
-
-/// Runs what waits on a thread that may.
-async fn blocking<T: Send + 'static>(
-    what: impl FnOnce() -> Result<T, Gone> + Send + 'static,
-) -> Result<T, Gone> {
-    tokio::task::spawn_blocking(what).await.unwrap_or(Err(Gone))
-}
-
-/// Looks at the engine when all of it is durable.
-pub(super) async fn look<T: Send + 'static>(
-    shared: &Arc<Shared>,
-    what: impl FnOnce(&Engine, NodeStats) -> T + Send + 'static,
-) -> Result<T, Problem> {
-    let node = shared.node.clone();
-    blocking(move || node.inspect(what)).await.map_err(gone)
 }
 
 async fn job(State(shared): Kept) -> Answered<JobAnswer> {

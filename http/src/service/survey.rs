@@ -18,7 +18,7 @@ use serde::Serialize;
 use tokio::sync::Mutex;
 
 use super::Shared;
-use super::routes::look;
+use super::look::look;
 use crate::problem::Problem;
 
 /// Rows of each kind that one look is for: some milliseconds.

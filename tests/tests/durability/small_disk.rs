@@ -23,7 +23,7 @@ impl SmallDisk {
             return Some(disk);
         }
         // Past the runner, which shows what a test says only when it fails.
-        let what = "no file system may be mounted here: another way stands in for a full disk";
+        let what = "no file system may be mounted here: less is tried of a full disk";
         let mut screen = io::stderr();
         writeln!(screen, "full disk: {what}").unwrap();
         None

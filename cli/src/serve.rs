@@ -95,9 +95,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending, Failure> {
     let job = node.job().clone();
     let service = Service::start_on(listener, node, effects, options).map_err(failure)?;
     let descriptor = described(&settings, &service, &job, vouches);
-    if let Some(path) = &settings.descriptor {
-        descriptor.write(path).map_err(|error| Failure::Input(error.to_string()))?;
-    }
+    let found = settings.descriptor.as_deref().map(|path| Found::at(path, &descriptor));
+    let found = found.transpose()?;
     let collector = match (store, service.own_effects()) {
         (Some(store), Some(effects)) => {
             Some(collecting::begin(service.node(), effects, store, job.clone())?)
@@ -116,13 +115,31 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending, Failure> {
     while !stop.load(Ordering::Relaxed) && !service.node().is_gone() {
         thread::sleep(LOOKS);
     }
-    if let Some(path) = &settings.descriptor {
-        descriptor.remove(path);
-    }
+    drop(found);
     service.drain();
     drop(collector);
     service.stop().map_err(node_failure)?;
     Ok(Ending::Held)
+}
+
+/// The descriptor's file, for as long as the coordinator can be asked: it goes whichever way the
+/// start or the end goes.
+struct Found<'a> {
+    path: &'a Path,
+    descriptor: &'a Descriptor,
+}
+
+impl<'a> Found<'a> {
+    fn at(path: &'a Path, descriptor: &'a Descriptor) -> Result<Self, Failure> {
+        descriptor.write(path).map_err(|error| Failure::Input(error.to_string()))?;
+        Ok(Self { path, descriptor })
+    }
+}
+
+impl Drop for Found<'_> {
+    fn drop(&mut self) {
+        self.descriptor.remove(self.path);
+    }
 }
 
 /// How it speaks TLS; what cannot work is refused.

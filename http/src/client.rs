@@ -6,8 +6,8 @@
 //! answer that cannot be read counts as none.
 
 use std::fmt;
-use std::sync::Arc;
 use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -122,6 +122,7 @@ pub enum ClientError {
 pub struct Client {
     client: AsyncClient,
     runtime: Arc<Runtime>,
+    trouble: Arc<Mutex<Option<String>>>,
 }
 
 /// A client for asynchronous callers. See the [module](self).
@@ -157,7 +158,7 @@ impl Client {
             .build()
             .map_err(ClientError::Thread)?;
         let client = runtime.block_on(AsyncClient::connect(url, options))?;
-        Ok(Self { client, runtime: Arc::new(runtime) })
+        Ok(Self { client, runtime: Arc::new(runtime), trouble: Arc::default() })
     }
 
     /// The epoch that it believes in.
@@ -176,6 +177,13 @@ impl Client {
     pub(crate) fn patient(mut self, give_up_after: Duration) -> Self {
         self.client.options.give_up_after = give_up_after;
         self
+    }
+
+    /// Why an owner that asks through this client had no answer the last time that it asked: nobody
+    /// was there, or the coordinator will not have what is asked, as without its token.
+    #[must_use]
+    pub fn trouble(&self) -> Option<String> {
+        self.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Asks, again and again until it is answered or the time is over.
@@ -452,10 +460,16 @@ fn is_of_another_life(reply: &Reply) -> bool {
 
 impl Coordinator for Client {
     fn call(&self, request: Request) -> Result<Reply, Gone> {
-        match self.ask(&request) {
-            Ok(reply) if !is_of_another_life(&reply) => Ok(reply),
-            Ok(_) | Err(_) => Err(Gone),
+        let (reply, trouble) = match self.ask(&request) {
+            Ok(reply) if !is_of_another_life(&reply) => (Ok(reply), None),
+            Ok(_) => (Err(Gone), Some("another life of the job answers".to_string())),
+            Err(error) => (Err(Gone), Some(error.to_string())),
+        };
+        if let Some(what) = &trouble {
+            tracing::warn!(%what, "a request has no answer");
         }
+        *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) = trouble;
+        reply
     }
 }
 

@@ -251,6 +251,12 @@ impl Worker {
         &self.owner
     }
 
+    /// Why the coordinator gave no answer the last time that it was asked, if it gave none.
+    #[must_use]
+    pub fn trouble(&self) -> Option<String> {
+        self.client().trouble()
+    }
+
     /// Saves a checkpoint and publishes it: prepare; every object put and confirmed; settle,
     /// publish and release. Waits while as many transfers are under way as may be.
     ///

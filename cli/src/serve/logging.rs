@@ -53,8 +53,10 @@ impl FromStr for LogFilter {
                 Some((target, level)) => (Some(target), level),
                 None => (None, part),
             };
-            let level: LevelFilter =
-                level.trim().parse().map_err(|_| format!("\"{part}\" is no level: {expected}"))?;
+            // An empty word is a level to who reads levels.
+            let level = Some(level.trim()).filter(|level| !level.is_empty());
+            let level = level.and_then(|level| level.parse::<LevelFilter>().ok());
+            let level = level.ok_or_else(|| format!("\"{part}\" is no level: {expected}"))?;
             targets = match target.map(str::trim) {
                 None => targets.with_default(level),
                 Some("") => return Err(format!("\"{part}\" names no part: {expected}")),

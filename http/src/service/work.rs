@@ -14,6 +14,9 @@ use pinfold_core::policy::Genesis;
 use pinfold_host::dto::{WorkItem, WorkObject};
 use tokio::sync::Notify;
 
+/// Pieces in one answer; what is behind the last of them is asked for next.
+const PIECES: usize = 1000;
+
 /// Whose work somebody asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Whose {
@@ -103,15 +106,19 @@ impl Work {
         }
     }
 
-    /// What is outstanding behind a number: of somebody, or of all.
+    /// What is outstanding behind a number, of somebody or of all: the first pieces of it, as many
+    /// as one answer has.
     pub(super) fn behind(&self, number: u64, whose: Option<Whose>) -> Vec<WorkItem> {
         let list = self.list();
         let mut numbers: Vec<u64> = match whose {
             Some(whose) => list.of_whom(whose).filter(|it| *it > number).collect(),
-            None => list.held.range(number.saturating_add(1)..).map(|it| *it.0).collect(),
+            None => {
+                let behind = list.held.range(number.saturating_add(1)..);
+                behind.take(PIECES).map(|it| *it.0).collect()
+            }
         };
         numbers.sort_unstable();
-        numbers.into_iter().filter_map(|number| self.item(&list, number)).collect()
+        numbers.into_iter().take(PIECES).filter_map(|number| self.item(&list, number)).collect()
     }
 
     /// What an operation handed out, and nobody reported yet.

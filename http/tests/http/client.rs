@@ -59,10 +59,15 @@ fn a_restart_is_waited_for() {
 fn what_was_not_answered_is_asked_again_under_its_operation() {
     let mut scene = Scene::new();
     let client = Client::connect(&scene.url(), impatient()).unwrap();
-    let worker = Owner::register(client, "w", Role::Worker, StartId::of_name("w")).unwrap();
+    let start = StartId::of_name("w");
+    let worker = Owner::register(client.clone(), "w", Role::Worker, start).unwrap();
+    assert_eq!(client.trouble(), None);
+    let url = scene.url();
     scene.stop();
     let gone = worker.ask(Command::Collect { limit: 9 });
     assert!(matches!(gone, Err(OwnerError::Gone(_))), "{gone:?}");
+    let trouble = client.trouble().unwrap();
+    assert!(trouble.starts_with(&format!("no answer from {url}")), "{trouble}");
     let [(op, _)] = worker.unanswered()[..] else { panic!() };
     scene.start();
     worker.reconnect(scene.client()).unwrap();

@@ -1,7 +1,7 @@
 //! Who commits: one frame, one sync, and then whatever that makes durable.
 //!
-//! A thread does, for as long as there is something; while it is idle, a caller who is alone
-//! commits its own request, which spares it two wakes of a thread. Whoever holds the journal
+//! A thread does, for as long as there is something; while it is idle, a caller who is alone and
+//! waits commits its own request, which spares it two wakes of a thread. Whoever holds the journal
 //! commits; so frames are written in the order in which they were taken.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -64,6 +64,7 @@ pub(super) fn run(shared: &Arc<Shared>) -> Result<(), AppendError> {
         }
         if !state.looks.is_empty() {
             look(&mut state);
+            state.turns_to_look += 1;
             shared.made_room();
         } else if !state.follow_up() && state.engine.is_idle() {
             drop(shared.wait_for_work(state));
@@ -88,7 +89,11 @@ pub(super) fn commit_all(shared: &Shared) -> Result<(), AppendError> {
 /// Commits one frame on the thread of a caller, who found the committer idle; what is left after
 /// that is the committer's.
 pub(super) fn commit_here(shared: &Shared, mut commits: MutexGuard<'_, Commits>) {
-    let committed = catch_unwind(AssertUnwindSafe(|| commits.commit(shared)));
+    let mut committed = catch_unwind(AssertUnwindSafe(|| commits.commit(shared)));
+    if let Ok((replies, _)) = &mut committed {
+        // Before anybody can end the node, which answers no one who still waits.
+        shared.ring(replies);
+    }
     drop(commits);
     match committed {
         Ok((replies, committed)) => {

@@ -3,8 +3,8 @@
 //! Protects the order of the gate: a reply or an effect leaves only after the frame that it depends
 //! on is synced. Callers decide under one lock; one thread commits: it takes what was decided as
 //! one frame, writes and syncs it without the lock, and lets out what that makes durable. So
-//! whatever is decided during a sync shares the next one; a lone caller commits by itself. The node
-//! has no clock and executes nothing; effects go to whoever holds the [`Effects`].
+//! whatever is decided during a sync shares the next one; a lone caller that waits commits by
+//! itself. The node has no clock and executes nothing; effects go to whoever holds the [`Effects`].
 
 mod committer;
 mod shared;
@@ -292,10 +292,10 @@ impl NodeClient {
         self.shared.is_over()
     }
 
-    /// Sends a request without waiting for others, and tells its reply once that is durable. A
-    /// lone caller's request is made durable on this thread, which takes one sync. `tell` runs on
-    /// the thread that makes it durable, so it is quick and never calls the node; it is dropped
-    /// uncalled when the node ends first, and then nobody knows what became of the request.
+    /// Sends a request without waiting for others or for the disk, and tells its reply once that is
+    /// durable. `tell` runs on the thread that makes it durable, so it is quick and never calls the
+    /// node; it is dropped uncalled when the node ends first, and then nobody knows what became of
+    /// the request.
     ///
     /// # Errors
     /// [`Unsent`] when the node is gone, or the caller would have to wait.

@@ -39,6 +39,8 @@ pub(super) struct State {
     pub(super) engine: Engine,
     pub(super) stats: NodeStats,
     pub(super) looks: VecDeque<Look>,
+    /// How often those who look had their turn.
+    pub(super) turns_to_look: u64,
     pub(super) life: Life,
     /// None once the node ended: then whoever waits for effects is told.
     effects: Option<Sender<Effect>>,
@@ -141,6 +143,7 @@ impl Shared {
             engine,
             stats: NodeStats::default(),
             looks: VecDeque::new(),
+            turns_to_look: 0,
             life: Life::Runs,
             effects: Some(effects),
             waiting: BTreeMap::new(),
@@ -186,7 +189,12 @@ impl Shared {
         self.refuse_the_committer()?;
         let (ticket, bell) = {
             let mut state = self.lock();
-            while state.life == Life::Runs && (state.engine.is_full() || !state.looks.is_empty()) {
+            // Whoever comes to look after this caller keeps it waiting no more.
+            let turn = state.turns_to_look;
+            while state.life == Life::Runs
+                && (state.engine.is_full()
+                    || !state.looks.is_empty() && state.turns_to_look == turn)
+            {
                 state = self.room.wait(state).unwrap_or_else(PoisonError::into_inner);
             }
             if state.life != Life::Runs {
@@ -215,7 +223,8 @@ impl Shared {
         Ok(())
     }
 
-    /// Decides a request, and commits it where the committer is idle, or sees to it that it will.
+    /// Decides a request, and commits it where the committer is idle and this caller waits anyway,
+    /// or sees to it that it will be: one who is told goes on at once, whatever the disk does.
     fn submit(
         &self,
         mut state: MutexGuard<'_, State>,
@@ -223,6 +232,7 @@ impl Shared {
         request: Request,
         waits: Waits,
     ) -> Result<Ticket, Gone> {
+        let may_wait = matches!(waits, Waits::At(_));
         let Ok(ticket) = state.submit(epoch, request, waits) else {
             drop(state);
             self.end();
@@ -231,8 +241,9 @@ impl Shared {
         // What depends on nothing that is under way leaves at once.
         let replies = state.let_out();
         let mut commits = None;
-        if state.idle && !state.engine.is_idle() {
-            commits = self.commits.try_lock().ok().filter(|it| it.has_one_caller());
+        if state.idle && (!state.engine.is_idle() || state.engine.is_poisoned()) {
+            let free = if may_wait { self.commits.try_lock().ok() } else { None };
+            commits = free.filter(|it| it.has_one_caller());
             if commits.is_none() {
                 self.wake(&mut state);
             }
@@ -256,9 +267,11 @@ impl Shared {
     /// Wakes the committer for what a caller left when it had committed.
     pub(super) fn leave_the_rest(&self, failed: Option<AppendError>) {
         let mut state = self.lock();
-        state.failed = failed;
+        // Another caller may find nothing to commit before the committer has seen the first's.
+        state.failed = failed.or(state.failed.take());
         let is_left = state.failed.is_some()
             || !state.engine.is_idle()
+            || state.engine.is_poisoned()
             || !state.looks.is_empty()
             || state.engine.catalog().next_follow_up().is_some();
         if is_left {
@@ -267,16 +280,21 @@ impl Shared {
     }
 
     /// Gives replies to their callers.
-    pub(super) fn give(&self, replies: Replies) {
+    pub(super) fn give(&self, mut replies: Replies) {
+        self.ring(&mut replies);
         for (tell, reply) in replies.told {
             // A reply that never came is one that nobody is told.
             if reply != Reply::Poisoned {
                 tell(reply);
             }
         }
-        for (bell, replies) in self.bells.iter().zip(replies.by_bell) {
+    }
+
+    /// Gives replies to those who wait for them.
+    pub(super) fn ring(&self, replies: &mut Replies) {
+        for (bell, replies) in self.bells.iter().zip(&mut replies.by_bell) {
             if !replies.is_empty() {
-                bell.ring(|rung| rung.replies.extend(replies));
+                bell.ring(|rung| rung.replies.extend(replies.drain(..)));
             }
         }
     }

@@ -338,3 +338,97 @@ fn a_look_that_calls_its_own_node_is_refused() {
     assert!(client.call(register("w1")).is_ok());
     scene.node.stop().unwrap();
 }
+
+/// Waits until the committer does.
+fn until_idle(client: &NodeClient) {
+    while !client.shared.lock().idle {
+        thread::yield_now();
+    }
+}
+
+/// Stopping answers all that was sent, also what a lone caller's frame answered for another who
+/// waits: here while somebody else who is told by it takes his time.
+#[test]
+fn stopping_answers_who_waits_for_a_lone_callers_frame() {
+    let scene = scene();
+    let client = scene.node.client();
+    until_idle(&client);
+    set(&scene.mood, Mood::Wait);
+    let (let_go, held) = channel::<()>();
+    let until = |callers| {
+        while client.shared.lock().callers() != callers {
+            thread::yield_now();
+        }
+    };
+    thread::scope(|scope| {
+        scope.spawn(|| client.call(register("w1")));
+        until(1);
+        // What these ask is decided already, and durable with the frame that is under way.
+        client.send(Request::Query(Query::Job), move |_| _ = held.recv()).unwrap();
+        let waiting = scope.spawn(|| client.call(Request::Query(Query::Job)));
+        until(3);
+        set(&scene.mood, Mood::Keep);
+        until(0);
+        scene.node.stop().unwrap();
+        drop(let_go);
+        assert_eq!(waiting.join().unwrap(), Ok(Reply::Job(genesis())));
+    });
+}
+
+/// Who is only to be told does not wait for the disk.
+#[test]
+fn sending_does_not_wait_for_the_disk() {
+    let scene = scene();
+    let client = scene.node.client();
+    until_idle(&client);
+    set(&scene.mood, Mood::Wait);
+    let (told, reply) = channel();
+    client.send(register("w1"), move |reply| told.send(reply).unwrap()).unwrap();
+    assert!(reply.try_recv().is_err(), "it is not durable yet");
+    set(&scene.mood, Mood::Keep);
+    assert!(matches!(reply.recv(), Ok(Reply::Command(Ok(_)))));
+    scene.node.stop().unwrap();
+}
+
+/// An engine that poisons itself when nothing else is under way ends its node, too, and nobody has
+/// to come and ask first.
+#[test]
+fn a_node_ends_with_an_idle_engine_that_poisons_itself() {
+    let catalog = pinfold_core::catalog::Catalog::new(genesis()).unwrap();
+    let replay = pinfold_core::replay::Replay::from_snapshot(catalog, u64::MAX - 1);
+    let engine = Engine::resume(Config::default(), replay).unwrap();
+    let journal = Moody { mood: Arc::new(Mutex::new(Mood::Keep)), frames: Arc::default() };
+    let (node, effects) = Node::with_journal(engine, Box::new(journal)).unwrap();
+    until_idle(&node.client());
+    assert_eq!(node.client().call(register("w1")), Err(Gone));
+    let ended = effects.recv_timeout(Duration::from_secs(30));
+    assert_eq!(ended, Err(std::sync::mpsc::RecvTimeoutError::Disconnected));
+    assert!(node.client().is_gone());
+}
+
+/// Those who look keep a caller waiting for one turn of theirs: who comes to look after that looks
+/// after it, too; so those who look on and on starve nobody. Here somebody always waits to look.
+#[test]
+fn calling_is_not_starved_by_those_who_look() {
+    let scene = scene();
+    let engine = Engine::create(Config::default(), genesis()).unwrap();
+    let journal = Moody { mood: Arc::clone(&scene.mood), frames: Arc::default() };
+    let shared = Shared::new(engine, channel().0, Box::new(journal));
+    committer::commit_all(&shared).unwrap();
+    shared.look(Box::new(|_, _| ())).unwrap();
+    thread::scope(|scope| {
+        let calling = scope.spawn(|| shared.call(genesis().epoch, register("w1")));
+        let began = Instant::now();
+        while shared.lock().callers() == 0 && began.elapsed() < Duration::from_secs(20) {
+            shared.lock().turns_to_look += 1;
+            shared.made_room();
+            thread::yield_now();
+        }
+        let callers = shared.lock().callers();
+        committer::commit_all(&shared).unwrap();
+        shared.end();
+        assert_eq!(callers, 1, "it was decided");
+        assert!(calling.join().unwrap().is_ok());
+    });
+    scene.node.stop().unwrap();
+}

@@ -12,5 +12,6 @@ mod page;
 mod save_and_load;
 mod scene;
 mod service;
+mod stalled;
 mod tls;
 mod worker;

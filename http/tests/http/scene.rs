@@ -74,6 +74,12 @@ impl Scene {
         Self { dir, service, listen: None, others: Vec::new() }
     }
 
+    /// A service whose node is not in a folder.
+    pub(crate) fn around(service: Service) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        Self { dir, service: Some(service), listen: None, others: Vec::new() }
+    }
+
     /// A job with this policy.
     pub(crate) fn with_policy(policy: Policy) -> Self {
         Self::of(Genesis { policy, ..genesis() }, ServiceOptions::default())

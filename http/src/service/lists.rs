@@ -102,9 +102,9 @@ pub(super) async fn checkpoints(
     let part = read(asked)?;
     let most = limit(&part, PAGE)?;
     let after = Generation(after(&part, "a generation")?.unwrap_or(0));
-    let mut items = checkpoints_after(&shared, after, most + 1).await?;
+    let (items, next) = checkpoints_after(&shared, after, most).await?;
     let total = look(&shared, |engine, _| engine.catalog().gauges().checkpoints).await?;
-    let next = cut(&mut items, most, |it| it.checkpoint.to_string());
+    let next = next.map(|generation| generation.to_string());
     Ok(Json(Page { total, next, items }))
 }
 

@@ -222,27 +222,32 @@ fn weighed(owners: Vec<OwnerFacts>, pins: &[(PinFacts, u64)]) -> Vec<OwnerView> 
     owners.into_iter().map(|facts| OwnerView::of(weigh(facts))).collect()
 }
 
-/// The checkpoints behind a generation, by generation, at most so many.
+/// The checkpoints behind a generation, by generation, at most so many; and where there are more,
+/// behind which generation. Those that go before they are looked at take their places with them.
 pub(super) async fn checkpoints_after(
     shared: &Arc<Shared>,
     after: Generation,
     most: usize,
-) -> Result<Vec<CheckpointView>, Problem> {
+) -> Result<(Vec<CheckpointView>, Option<Generation>), Problem> {
     // The highest of the lowest first, so that it is the one to go.
-    let mut lowest = BinaryHeap::with_capacity(most + 1);
+    let mut lowest = BinaryHeap::with_capacity(most + 2);
     let mut walk = Walk::default();
     while !walk.is_over() {
         let ids = walked(shared, &mut walk).await?;
         for id in ids.into_iter().filter(|id| id.generation > after) {
             lowest.push((id.generation, id.endpoint));
-            if lowest.len() > most {
+            // One more says that there are more.
+            if lowest.len() > most + 1 {
                 lowest.pop();
             }
         }
     }
     let ids = lowest.into_sorted_vec().into_iter();
-    let ids: Vec<_> =
+    let mut ids: Vec<_> =
         ids.map(|(generation, endpoint)| CheckpointId { endpoint, generation }).collect();
+    let is_more = ids.len() > most;
+    ids.truncate(most);
+    let next = ids.last().filter(|_| is_more).map(|id| id.generation);
     let mut views = Vec::with_capacity(ids.len());
     for some in ids.chunks(ROWS as usize) {
         let some = some.to_vec();
@@ -252,7 +257,7 @@ pub(super) async fn checkpoints_after(
         });
         views.extend(seen.await?);
     }
-    Ok(views)
+    Ok((views, next))
 }
 
 /// The checkpoint of a generation, if it has a record.

@@ -1,9 +1,12 @@
 //! Lists in pages and views of a large job: complete, in order, and never at the cost of those who
 //! ask for something else.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
 use pinfold_core::catalog::{Command, Role};
-use pinfold_core::id::{ConversationId, TurnId};
-use pinfold_core::outcome::{Evidence, TurnKey};
+use pinfold_core::id::{ConversationId, ObjectId, ShardIndex, TurnId};
+use pinfold_core::outcome::{DeleteOutcome, Evidence, TurnKey};
 use pinfold_host::owner::Owner;
 use serde_json::{Value, json};
 
@@ -130,4 +133,40 @@ fn a_large_job_is_seen_in_many_looks() {
     assert_eq!((checkpoints.len(), pages), (5000, 2));
     let why = scene.get("/v1/checkpoints/4999").json();
     assert_eq!(why["checkpoint"], 4999, "{why}");
+}
+
+/// What is there all the time is in a list that is read page by page, whatever goes meanwhile, and
+/// though all of a page goes.
+#[test]
+fn a_page_from_which_something_goes_is_not_the_last() {
+    const GOING: u128 = 200;
+    let scene = Scene::new();
+    let owner = scene.owner("w", Role::Worker);
+    let going: Vec<_> = (1..=GOING).map(|number| prepare(&owner, number, 1)).collect();
+    let (_, stays) = prepare(&owner, GOING + 1, 1);
+    let done = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            for (pin, checkpoint) in going {
+                end(&owner, pin, Evidence::QuiescedFailure, None);
+                owner.ask(Command::Collect { limit: 1 }).unwrap().unwrap();
+                let object = ObjectId { shard: ShardIndex(0), index: 0 };
+                let outcomes = vec![(object, DeleteOutcome::Gone)];
+                owner.ask(Command::Deleted { checkpoint, outcomes }).unwrap().unwrap();
+            }
+            done.store(true, Ordering::Relaxed);
+        });
+        while !done.load(Ordering::Relaxed) {
+            let (mut last, mut path) = (0, "/v1/checkpoints?limit=2".to_string());
+            loop {
+                let page = scene.get(&path).json();
+                if let Some(item) = page["items"].as_array().unwrap().last() {
+                    last = item["checkpoint"].as_u64().unwrap();
+                }
+                let Some(next) = page["next"].as_str() else { break };
+                path = format!("/v1/checkpoints?limit=2&after={next}");
+            }
+            assert_eq!(last, stays.generation.0, "the list ends before what is there");
+        }
+    });
 }

@@ -11,9 +11,9 @@ use pinfold_core::engine::{Query, Reply, Request};
 use pinfold_core::id::{
     CheckpointId, ConversationId, Generation, Incarnation, OwnerId, PinId, ShardIndex,
 };
-use pinfold_core::outcome::{Evidence, Outcome};
+use pinfold_core::outcome::{Evidence, Outcome, Rejection};
 use pinfold_host::dto::{ListAnswer, read_pin};
-use pinfold_host::owner::{Owner, OwnerError};
+use pinfold_host::owner::{Answer, Owner, OwnerError};
 use pinfold_host::view::WhyView;
 use pinfold_http::client::Client;
 use pinfold_workload::unit::parse_bytes;
@@ -155,7 +155,8 @@ Examples:
 
 const SETTLE: &str = "\
 What it stands for: `failed` and `not-exposed` say that nothing moves bytes for this pin any more,
-and that its memory is done with. That a transfer succeeded only its own worker can say.
+and that its memory is done with. That a transfer succeeded only its own worker can say. The pin
+of a save is released along with it, once all its shards are settled.
 
 Examples:
   pinfold settle 9f..e2.3.17.0 failed --server http://127.0.0.1:7311 --yes
@@ -186,6 +187,23 @@ impl Act {
             | Self::Drop { asked, .. }
             | Self::Retire { asked, .. }
             | Self::Configure { asked, .. } => asked,
+        }
+    }
+
+    /// Along with a settle after which nothing is under way: nobody else releases a save whose
+    /// owner is no more.
+    const fn release(&self) -> Option<Command> {
+        match self {
+            Self::Settle { pin, evidence: Known::Failed | Known::NotExposed, .. } => {
+                Some(Command::Release { pin: *pin })
+            }
+            Self::Settle { .. }
+            | Self::Fence { .. }
+            | Self::Doubt { .. }
+            | Self::Forget { .. }
+            | Self::Drop { .. }
+            | Self::Retire { .. }
+            | Self::Configure { .. } => None,
         }
     }
 
@@ -269,6 +287,8 @@ struct Done {
     says: &'static str,
     done: bool,
     answer: Option<ListAnswer>,
+    /// To the release of a save whose transfer is settled for good.
+    released: Option<ListAnswer>,
 }
 
 pub(crate) fn run(act: &Act) -> Result<Ending, Failure> {
@@ -276,7 +296,7 @@ pub(crate) fn run(act: &Act) -> Result<Ending, Failure> {
     let client = asked.server.connect()?;
     let (command, says) = act.command(&client)?;
     if asked.dry_run {
-        let done = Done { says, done: false, answer: None };
+        let done = Done { says, done: false, answer: None, released: None };
         print(|out| match asked.json {
             true => json(out, &done),
             false => writeln!(out, "It would ask for {command:?}\nBy that you say: {says}."),
@@ -288,36 +308,52 @@ pub(crate) fn run(act: &Act) -> Result<Ending, Failure> {
             "nothing was done. By this you say: {says}. Add --yes if that is so, or --dry-run"
         )));
     }
-    let answer = ask(client, &asked.operator, command)?;
-    let done = Done { says, done: answer.is_ok(), answer: Some(ListAnswer::from(Some(answer))) };
+    let owner = registered(client, &asked.operator)?;
+    let release = act.release();
+    let answer = owner.ask(command).map_err(|error| failed(&asked.operator, error))?;
+    let release = release.filter(|_| answer.is_ok());
+    let released = release.map(|release| owner.ask(release)).transpose();
+    let released = released.map_err(|error| failed(&asked.operator, error))?;
+    let listed = |answer| ListAnswer::from(Some(answer));
+    let done = Done {
+        says,
+        done: answer.is_ok(),
+        answer: Some(listed(answer)),
+        released: released.map(listed),
+    };
     print(|out| match (asked.json, &answer) {
         (true, _) => json(out, &done),
-        (false, Ok(outcome)) => said(out, outcome),
+        (false, Ok(outcome)) => said(out, outcome, released.as_ref()),
         (false, Err(rejection)) => writeln!(out, "refused: {rejection}"),
     })?;
     Ok(if answer.is_ok() { Ending::Held } else { Ending::Violated })
 }
 
-fn said(out: &mut dyn Write, outcome: &Outcome) -> std::io::Result<()> {
+fn said(out: &mut dyn Write, outcome: &Outcome, released: Option<&Answer>) -> std::io::Result<()> {
     match outcome {
         Outcome::Fenced { pins } => writeln!(out, "fenced: {pins} pins end"),
         Outcome::Settled { evidence } => writeln!(out, "settled: {evidence:?} stands"),
         other => writeln!(out, "done: {other:?}"),
+    }?;
+    match released {
+        // The pin of a load ends as it is settled.
+        None | Some(Err(Rejection::PinEnded)) => Ok(()),
+        Some(Ok(_)) => writeln!(out, "and its pin is released"),
+        Some(Err(rejection)) => writeln!(out, "its pin stays: {rejection}"),
     }
 }
 
-/// Registers as an operator, and asks.
-fn ask(
-    client: Client,
-    operator: &str,
-    command: Command,
-) -> Result<pinfold_host::owner::Answer, Failure> {
-    let failed = |error: OwnerError| match error {
+/// An operator, who asks.
+fn registered(client: Client, operator: &str) -> Result<Owner, Failure> {
+    let registered = Owner::register(client, operator, Role::Operator, start()?);
+    registered.map_err(|error| failed(operator, error))
+}
+
+fn failed(operator: &str, error: OwnerError) -> Failure {
+    match error {
         OwnerError::Refused(rejection) => {
             Failure::Violated(format!("{operator} cannot ask: {rejection}"))
         }
         other => Failure::Incomplete(other.to_string()),
-    };
-    let owner = Owner::register(client, operator, Role::Operator, start()?).map_err(failed)?;
-    owner.ask(command).map_err(failed)
+    }
 }

@@ -3,9 +3,11 @@
 use std::time::Duration;
 
 use clap::Args;
+use pinfold_core::engine::{Query, Reply, Request};
 use pinfold_core::id::{Epoch, OwnerId};
 use pinfold_core::policy::{Genesis, Limits, Policy};
 use pinfold_host::node::Node;
+use pinfold_http::client::Client;
 use pinfold_http::load::{LoadError, LoadOptions, LoadReport, run as load};
 use pinfold_http::service::{Service, ServiceOptions};
 use pinfold_workload::unit::{ParseWithinError, parse_within};
@@ -21,6 +23,7 @@ use crate::{Ending, Failure};
 /// publish, release and collect, with the reports on what the cycle before handed out. No bytes
 /// are moved. Without --server a coordinator is started in this process, on a temporary folder of
 /// this disk. What was kept is forgotten in the end; the 64 conversations of each run stay known.
+/// A coordinator whose job holds something is not loaded without --yes: it would lose turns.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -36,6 +39,9 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 0)]
     #[arg(conflicts_with_all = ["server", "descriptor"])]
     retained: u64,
+    /// Load a job that holds something, or has a budget: it is a test's job, and may lose its turns
+    #[arg(long)]
+    yes: bool,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -68,6 +74,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending, Failure> {
     let options = LoadOptions { clients, time, retained: arguments.retained, salt };
     let report = if arguments.server.is_given() {
         let (url, client) = arguments.server.options()?;
+        if !arguments.yes {
+            refuse_what_is_used(&arguments.server.connect()?)?;
+        }
         load(&url, &client, options)
     } else {
         let own = Own::start(Epoch::from_u128(u128::from_be_bytes(random("epoch")?)))?;
@@ -80,6 +89,28 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending, Failure> {
     })?;
     print(|out| if arguments.json { json(out, &report) } else { table(&report).write(out) })?;
     Ok(Ending::Held)
+}
+
+/// Refuses a job in earnest: under a byte budget the load's checkpoints push out real turns, and
+/// delete work that it is handed is reported as done, whoever's it is.
+fn refuse_what_is_used(client: &Client) -> Result<(), Failure> {
+    let reply = |query| client.ask(&Request::Query(query)).map_err(failure);
+    let (Reply::Job(job), Reply::Gauges(gauges)) = (reply(Query::Job)?, reply(Query::Gauges)?)
+    else {
+        return Err(Failure::Incomplete("the coordinator does not tell its job".into()));
+    };
+    let has_budget = job.policy.job_bytes.or(job.policy.conversation_bytes).is_some();
+    if gauges.checkpoints == 0 && !has_budget {
+        return Ok(());
+    }
+    Err(Failure::Input(format!(
+        "the job {} holds {} checkpoints{}: under load its turns may expire, and what it deletes \
+         is reported as deleted by nobody who did. Nothing was done; add --yes if it is there to \
+         be tried",
+        job.namespace,
+        gauges.checkpoints,
+        if has_budget { ", and has a budget of bytes" } else { "" }
+    )))
 }
 
 /// A coordinator of this process; its folder goes with it.

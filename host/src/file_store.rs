@@ -367,8 +367,8 @@ impl ObjectStore for FileStore {
 pub enum FileStoreError {
     /// The mark is missing.
     #[error(
-        "{root} is no store of objects: check the path and that its file system is mounted; \
-         only a new job creates one"
+        "{root} is no store of objects: check the path and that its file system is mounted; a \
+         new one is made by a new job alone, or by `serve --create-store`"
     )]
     Missing {
         /// Where it should be.

@@ -290,3 +290,29 @@ mod outcomes {
         Ok(outcomes.into_iter().map(|One { object, outcome }| (object, outcome)).collect())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Deserialize)]
+    struct One(#[serde(with = "CommandForm")] Command);
+
+    /// What the page of verbs shows is what is read; all but the one that is shown elsewhere.
+    #[test]
+    fn the_page_of_verbs_shows_each_command() {
+        let page = include_str!("../../../docs/verbs.md");
+        let (_, block) = page.split_once("```json\n").unwrap();
+        let (block, _) = block.split_once("```").unwrap();
+        let read = |line: &str| {
+            let command: One =
+                serde_json::from_str(line).unwrap_or_else(|error| panic!("{line}: {error}"));
+            std::mem::discriminant(&command.0)
+        };
+        let mut verbs: Vec<_> = block.lines().map(read).collect();
+        assert_eq!(verbs.len(), 13, "of 14");
+        while let Some(verb) = verbs.pop() {
+            assert!(!verbs.contains(&verb), "one of them twice");
+        }
+    }
+}

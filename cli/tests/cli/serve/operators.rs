@@ -17,15 +17,20 @@ fn a_dead_workers_pins_end_by_proof_alone() {
     let worker = served.owner("w7");
     let (first, _) = prepare(&worker, 1);
     prepare(&worker, 2);
+    let bench = "worker-bench --seconds 1 --descriptor d.json";
+    scene.refuses(bench, 2, &["holds 2 checkpoints", "Nothing was done", "--yes"]);
     let (id, incarnation) = worker.identity();
     let settle = format!("settle {first} failed --descriptor d.json");
     scene.refuses(&settle, 2, &["nothing was done", "nothing touches its memory", "--yes"]);
     assert!(scene.prints(&format!("{settle} --dry-run")).contains("By that you say"));
-    assert_eq!(scene.prints(&format!("{settle} --yes")), "settled: QuiescedFailure stands\n");
+    assert_eq!(
+        scene.prints(&format!("{settle} --yes")),
+        "settled: QuiescedFailure stands\nand its pin is released\n"
+    );
     let doubt = scene.json(&format!("doubt {first} --descriptor d.json --dry-run"));
     assert_eq!((&doubt["done"], &doubt["answer"]), (&false.into(), &serde_json::Value::Null));
     let fence = format!("fence w7 {incarnation} --descriptor d.json --yes");
-    assert_eq!(scene.prints(&fence), "fenced: 2 pins end\n");
+    assert_eq!(scene.prints(&fence), "fenced: 1 pins end\n");
     let again = scene.json(&format!("fence {id} {incarnation} --descriptor d.json --yes"));
     assert_eq!(again["done"], true);
     let unknown = scene.run("fence w8 1 --descriptor d.json --yes");
@@ -34,7 +39,7 @@ fn a_dead_workers_pins_end_by_proof_alone() {
     assert!(worker.ask(Command::Collect { limit: 1 }).unwrap().is_err(), "it is barred");
     // Each line is written right after its answer.
     let read = || std::fs::read_to_string(scene.path("job/audit.jsonl")).unwrap();
-    eventually(|| read().lines().count() == 4);
+    eventually(|| read().lines().count() == 5);
     let audit = read();
     let lines: Vec<serde_json::Value> =
         audit.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -42,10 +47,10 @@ fn a_dead_workers_pins_end_by_proof_alone() {
         .iter()
         .map(|it| it["command"].as_object().unwrap().keys().next().unwrap().as_str())
         .collect();
-    assert_eq!(verbs, ["settle", "fence", "fence", "fence"], "{audit}");
+    assert_eq!(verbs, ["settle", "release", "fence", "fence", "fence"], "{audit}");
     assert_eq!(lines[0]["answer"]["ok"]["settled"]["evidence"], "quiesced_failure", "{audit}");
-    assert_eq!(lines[1]["command"]["fence"]["owner"], id.to_string());
-    assert!(lines[3]["answer"]["refused"] == "unknown_owner", "{audit}");
+    assert_eq!(lines[2]["command"]["fence"]["owner"], id.to_string());
+    assert!(lines[4]["answer"]["refused"] == "unknown_owner", "{audit}");
     assert!(lines[0]["at"].as_str().unwrap().ends_with('Z'), "{audit}");
     for _ in 0..100 {
         if scene.json("inspect --descriptor d.json")["pins"] == serde_json::json!([]) {

@@ -15,7 +15,7 @@ use pinfold_core::policy::Genesis;
 use pinfold_host::journal::SegmentLog;
 use pinfold_http::descriptor::Descriptor;
 use pinfold_http::service::{Service, ServiceError, ServiceOptions, listen};
-use pinfold_http::tls::{Pem, ServerTls};
+use pinfold_http::tls::ServerTls;
 use pinfold_workload::unit::bytes;
 use serde::Serialize;
 
@@ -23,7 +23,7 @@ use job::{node_failure, open};
 use logging::Logging;
 use settings::Settings;
 
-use crate::server::{identity, token};
+use crate::server::{identity, pem, token};
 use crate::signals::signals;
 use crate::table::{json, print};
 use crate::{Ending, Failure};
@@ -145,7 +145,7 @@ impl Drop for Found<'_> {
 /// How it speaks TLS; what cannot work is refused.
 fn tls(settings: &Settings) -> Result<Option<ServerTls>, Failure> {
     let Some((certificate, key)) = settings.identity() else { return Ok(None) };
-    let ca = settings.client_ca.as_deref().map(Pem::read).transpose()?;
+    let ca = settings.client_ca.as_deref().map(|file| pem("--client-ca", file)).transpose()?;
     let tls = ServerTls::new(identity(certificate, key)?, ca.as_ref())?;
     if tls.is_out_of_date() {
         let file = certificate.display();

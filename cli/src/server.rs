@@ -116,7 +116,7 @@ impl Server {
         if ca.is_none() && identity.is_none() {
             return Ok(None);
         }
-        let ca = ca.map(|ca| Pem::read(ca)).transpose()?;
+        let ca = ca.map(|ca| pem("--tls-ca", ca)).transpose()?;
         Ok(Some(ClientTls::new(ca.as_ref(), identity)?))
     }
 
@@ -178,7 +178,13 @@ pub(crate) fn token(file: &Path) -> Result<Token, Failure> {
 
 /// A certificate and its key.
 pub(crate) fn identity(certificate: &Path, key: &Path) -> Result<Identity, Failure> {
-    Ok(Identity::new(&Pem::read(certificate)?, &Pem::read(key)?)?)
+    let (certificate, key) = (pem("--tls-cert", certificate)?, pem("--tls-key", key)?);
+    Ok(Identity::new(&certificate, &key)?)
+}
+
+/// What a file has in PEM, under the name of the flag that names it.
+pub(crate) fn pem(flag: &str, file: &Path) -> Result<Pem, Failure> {
+    Pem::read(file).map_err(|error| Failure::Input(format!("{flag} {error}")))
 }
 
 impl From<TlsError> for Failure {

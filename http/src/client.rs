@@ -71,7 +71,7 @@ impl Default for ClientOptions {
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
     /// The URL cannot be used.
-    #[error("{url}: {what}: expected a URL like http://127.0.0.1:7311")]
+    #[error("\"{url}\": {what}: expected a URL like http://127.0.0.1:7311, or https:// with TLS")]
     Url {
         /// The URL.
         url: String,
@@ -255,11 +255,16 @@ impl AsyncClient {
     /// As there.
     pub async fn connect(url: &str, options: ClientOptions) -> Result<Self, ClientError> {
         let bad = |what: String| ClientError::Url { url: url.to_string(), what };
+        if !url.contains("://") {
+            return Err(bad("it does not begin with http:// or https://".into()));
+        }
         let parsed = reqwest::Url::parse(url).map_err(|error| bad(error.to_string()))?;
         let tls = match (parsed.scheme(), options.tls.clone()) {
             ("http", None) => ClientTls::nobody(),
             // Whoever names a CA does not mean to be overheard.
-            ("http", Some(_)) => return Err(bad("with TLS it is an https URL".into())),
+            ("http", Some(_)) => {
+                return Err(bad("whoever names a CA or shows a certificate asks by https".into()));
+            }
             ("https", tls) => tls.map_or_else(|| ClientTls::new(None, None), Ok),
             (scheme, _) => return Err(bad(format!("{scheme} is not spoken"))),
         };

@@ -54,6 +54,7 @@ fn a_full_disk_ends_the_coordinator_and_loses_nothing() {
     let heard = heard.lock().unwrap().clone();
     let found = finish(&scene, &data, &served, &heard);
     assert!(found.publications > at_least);
+    // Its own collector was fenced with everybody else, and may have said so.
     let ended = served.terminate();
-    assert_eq!((ended.code, ended.err.as_str()), (Some(0), ""));
+    assert_eq!(ended.code, Some(0), "{}", ended.err);
 }

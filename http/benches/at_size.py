@@ -64,7 +64,7 @@ def expired(program, folder):
 
 
 class Serve:
-    """A coordinator that listens."""
+    """A coordinator that listens, until it is stopped or left."""
 
     def __init__(self, program, folder):
         command = [program, "serve", "--data", folder / "job", "--listen", "127.0.0.1:0", "--json"]
@@ -73,6 +73,13 @@ class Serve:
         said = json.loads(self.child.stdout.readline())
         self.started = time.monotonic() - began
         self.url, self.records = said["url"], said["recovered_records"] or 0
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.child.kill()
+        self.child.wait()
 
     def mebibytes(self, name):
         status = Path(f"/proc/{self.child.pid}/status").read_text()
@@ -87,17 +94,18 @@ class Serve:
 
 
 def life(program, folder):
-    serve = Serve(program, folder)
-    print(f"an empty job: listens after {serve.started:.2f} s, {serve.mebibytes('VmRSS'):.0f} MiB")
-    while serve.records < RECORDS:
-        load(program, folder, "--server", serve.url, "--seconds", 10)
-        used, most = serve.mebibytes("VmRSS"), serve.mebibytes("VmHWM")
-        stopped = serve.stop()
-        print(f"under load: {used:.0f} MiB, {most:.0f} at most; ended in {stopped:.2f} s")
-        serve = Serve(program, folder)
-    print(f"{serve.records:,} records: listens after {serve.started:.2f} s,", end=" ")
-    print(f"{serve.mebibytes('VmRSS'):.0f} MiB")
-    print(f"ended in {serve.stop():.2f} s")
+    records = 0
+    while records < RECORDS:
+        with Serve(program, folder) as serve:
+            records = serve.records
+            size = serve.mebibytes("VmRSS")
+            print(f"{records:,} records: listens after {serve.started:.2f} s, {size:.0f} MiB")
+            if records < RECORDS:
+                # What a load has kept goes with it, so the next one finds a job that holds nothing.
+                load(program, folder, "--server", serve.url, "--seconds", 10)
+                used, most = serve.mebibytes("VmRSS"), serve.mebibytes("VmHWM")
+                print(f"  after a load: {used:.0f} MiB, {most:.0f} at most")
+            print(f"  ends in {serve.stop():.2f} s")
 
 
 def main():

@@ -28,6 +28,8 @@ const CONVERSATIONS: u64 = 64;
 
 /// Reports in one request.
 const LIST: usize = 32;
+/// Between two looks at what is still to come.
+const A_MOMENT: Duration = Duration::from_millis(1);
 /// Checkpoints that a filling request keeps.
 const FILLED: u64 = 16;
 /// Turns of a conversation that is filled in.
@@ -331,6 +333,20 @@ impl Worker {
         Ok(())
     }
 
+    /// Waits until a conversation that was forgotten holds no turn any more: they expire a few at
+    /// a time, and until then nobody is handed out what they hold.
+    async fn until_over(&self, conversation: ConversationId) -> Result<(), LoadError> {
+        let path = format!("/v1/conversations/{conversation}");
+        loop {
+            let ledger = self.client.view(&path).await?;
+            match ledger["turns"].as_array() {
+                Some(turns) if turns.is_empty() => return Ok(()),
+                Some(_) => tokio::time::sleep(A_MOMENT).await,
+                None => return Err(LoadError::Unexpected(ledger.to_string())),
+            }
+        }
+    }
+
     const fn op(&self, sequence: u64) -> OpId {
         OpId { owner: self.owner, incarnation: self.incarnation, sequence }
     }
@@ -385,6 +401,7 @@ async fn clear(client: AsyncClient, shared: &Arc<Shared>) -> Result<(), LoadErro
     for conversation in 1..=CONVERSATIONS {
         let conversation = ConversationId::from_u128(operator.shared.id(conversation));
         operator.ask(vec![Command::Forget { conversation }]).await?;
+        operator.until_over(conversation).await?;
     }
     // What they held is handed out and reported, round by round.
     loop {

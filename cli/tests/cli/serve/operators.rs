@@ -62,6 +62,21 @@ fn a_dead_workers_pins_end_by_proof_alone() {
     panic!("its pins never end");
 }
 
+/// A load takes everything away that it brought, so that the next one finds the job as the first.
+#[test]
+fn a_load_leaves_nothing_behind() {
+    let scene = Scene::in_memory();
+    let served = Served::start(&scene, "--data job --listen 127.0.0.1:0 --turns 64");
+    let at = format!("--server {}", served.url());
+    for _ in 0..2 {
+        let report = scene.json(&format!("worker-bench --clients 4 --seconds 1 {at}"));
+        assert!(report["cycles"].as_u64().unwrap() > 0, "{report}");
+        let held = scene.json(&format!("inspect {at}"));
+        assert_eq!(held["checkpoints"], serde_json::json!([]), "{held}");
+        assert_eq!(held["pins"], serde_json::json!([]), "{held}");
+    }
+}
+
 #[test]
 fn what_is_kept_can_be_changed() {
     let scene = Scene::in_memory();

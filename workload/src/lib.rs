@@ -4,6 +4,7 @@
 //! invents contents: a request is known only by its block hashes and the names that its format
 //! gives it, and a trace that contradicts itself is refused as a whole.
 
+mod audit;
 mod chart;
 mod fleet;
 pub mod foreign_log;

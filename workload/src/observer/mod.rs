@@ -56,6 +56,16 @@ pub(crate) struct Violation {
     pub(crate) what: String,
 }
 
+impl Violation {
+    /// How many are worded in a report; all are counted.
+    const WORDED: usize = 20;
+
+    /// The first ones in words.
+    pub(crate) fn worded(all: &[Self]) -> Vec<String> {
+        all.iter().take(Self::WORDED).map(|one| one.what.clone()).collect()
+    }
+}
+
 impl Observer {
     /// A worker begins to serve a turn: what it publishes for it is not published before.
     pub(crate) fn begins(&mut self) -> Moment {

@@ -10,7 +10,6 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use pinfold_core::catalog::Verdict;
 use pinfold_core::engine::{Query, Reply, Request};
 use pinfold_core::outcome::TurnKey;
 use pinfold_host::collector::Collector;
@@ -18,19 +17,16 @@ use pinfold_host::node::NodeStats;
 use pinfold_host::owner::OwnerError;
 
 use super::Fleet;
-use crate::observer::{Violation, private_key, stored};
+use crate::audit::audit;
+use crate::observer::{Violation, stored};
 use crate::outside::Outside;
 use crate::replay::ReplayError;
 use crate::report::{Left, Report, Time};
 use crate::serve::Turn;
 
-/// How many violations are worded in a report; all are counted.
-const WORDED: usize = 20;
 /// How long faults have to stay as they are until they count.
 const STAYS: Duration = Duration::from_secs(3);
 const PAUSE: Duration = Duration::from_millis(50);
-/// Keys of one question.
-const KEYS: usize = 10_000;
 
 impl Fleet<'_> {
     /// Learns which turns of this trace are live already, from an earlier replay of it, and what
@@ -96,7 +92,9 @@ impl Fleet<'_> {
         self.drain(&mut collector)?;
         drop(collector);
         self.judge(true)?;
-        self.audit()?;
+        let is_foreign = |it: &_| self.outside(|outside| outside.observer.is_foreign(it));
+        let audited = audit(&*self.config.store, &self.job, &*self.coordinator, is_foreign)?;
+        self.violations.extend(audited);
         self.take_point(self.figures.requests)?;
         let (gauges, left) = (self.gauges()?, self.left()?);
         self.retire()?;
@@ -104,7 +102,7 @@ impl Fleet<'_> {
         self.violations.append(&mut outside.wrong);
         let Outside { observer, tally, depths, timeline, store_failure, restore_failure, .. } =
             outside;
-        let worded = self.violations.iter().take(WORDED).map(|one| one.what.clone()).collect();
+        let worded = Violation::worded(&self.violations);
         let (timeline, timeline_ms) = timeline.into_points();
         let commands = self.answers.load(Ordering::Relaxed);
         let stats = NodeStats { requests: commands, ..NodeStats::default() };
@@ -170,28 +168,5 @@ impl Fleet<'_> {
             }
         }
         Ok(left)
-    }
-
-    /// Lists the store: every private key of this replay must be one that a record counts.
-    fn audit(&mut self) -> Result<(), ReplayError> {
-        let mut keys = Vec::new();
-        self.config.store.list(&mut |text, _| {
-            if let Some(key) = private_key(text, &self.job)
-                && !self.outside(|outside| outside.observer.is_foreign(&key.checkpoint))
-            {
-                keys.push(text.to_string());
-            }
-        })?;
-        for keys in keys.chunks(KEYS) {
-            let query = Request::Query(Query::Audit(keys.to_vec()));
-            let Reply::Audit(verdicts) = self.coordinator.call(query)? else {
-                return Err(OwnerError::Unexpected.into());
-            };
-            let strays = keys.iter().zip(verdicts);
-            for (key, verdict) in strays.filter(|(_, verdict)| *verdict != Verdict::Counted) {
-                self.violations.push(Violation { what: format!("I17: {key} is {verdict:?}") });
-            }
-        }
-        Ok(())
     }
 }

@@ -6,18 +6,15 @@ use std::collections::BTreeSet;
 use std::mem;
 use std::sync::Arc;
 
-use pinfold_core::catalog::{PinFacts, Verdict};
-use pinfold_core::engine::{Engine, Query, Reply, Request};
-use pinfold_host::node::Gone;
+use pinfold_core::catalog::PinFacts;
+use pinfold_core::engine::Engine;
 
 use super::ReplayError;
 use super::job::{Job, Recovered};
+use crate::audit::audit;
 use crate::observer::Violation;
 use crate::outside::Outside;
 use crate::report::{Left, Report, Time};
-
-/// How many violations are worded in a report; all are counted.
-const WORDED: usize = 20;
 
 impl Job<'_> {
     /// Learns from a job that is gone on with what it holds, because nobody else can tell any more,
@@ -69,7 +66,8 @@ impl Job<'_> {
         self.drain(&mut collector)?;
         drop(collector);
         self.judge(true)?;
-        self.audit()?;
+        let audited = audit(&*self.store, self.job()?, &self.client()?, |_| false)?;
+        self.violations.extend(audited);
         self.take_point(self.figures.requests)?;
         let (gauges, left) =
             self.client()?.inspect(|engine, _| (engine.catalog().gauges(), Left::of(engine)))?;
@@ -79,7 +77,7 @@ impl Job<'_> {
         self.violations.append(&mut outside.wrong);
         let Outside { observer, tally, depths, timeline, store_failure, restore_failure, .. } =
             outside;
-        let worded = self.violations.iter().take(WORDED).map(|one| one.what.clone()).collect();
+        let worded = Violation::worded(&self.violations);
         let (timeline, timeline_ms) = timeline.into_points();
         let mut time = self.time();
         time.timeline_ms = timeline_ms;
@@ -124,28 +122,5 @@ impl Job<'_> {
             time.recovered(*took, *over);
         }
         time
-    }
-
-    /// Lists the store: every private key must be one that a record counts.
-    fn audit(&mut self) -> Result<(), ReplayError> {
-        let namespace = self.job()?.namespace.clone();
-        let epoch = self.job()?.epoch;
-        let mut keys = Vec::new();
-        let prefix = format!("{namespace}/{epoch}/");
-        let shared = format!("{prefix}shared/");
-        self.store.list(&mut |key, _| {
-            if key.starts_with(&prefix) && !key.starts_with(&shared) {
-                keys.push(key.to_string());
-            }
-        })?;
-        let query = Request::Query(Query::Audit(keys.clone()));
-        let Reply::Audit(verdicts) = self.client()?.call(query)? else {
-            return Err(ReplayError::Gone(Gone));
-        };
-        let strays = keys.iter().zip(verdicts).filter(|(_, verdict)| *verdict != Verdict::Counted);
-        for (key, verdict) in strays {
-            self.violations.push(Violation { what: format!("I17: {key} is {verdict:?}") });
-        }
-        Ok(())
     }
 }

@@ -18,7 +18,12 @@ use super::worker::Place;
 pub(crate) fn drain(place: &Place<'_>, store: &Arc<FileStore>) {
     let operator = place.owner("operator", Role::Operator, StartId::of_name("the end"));
     let client = place.client();
-    let owners = client.view("/v1/owners?limit=10000").unwrap();
+    let all = |list: &str| {
+        let page = client.view(&format!("/v1/{list}?limit=10000")).unwrap();
+        assert!(page["next"].is_null(), "one page has all");
+        page
+    };
+    let owners = all("owners");
     for owner in owners["items"].as_array().unwrap() {
         let id: OwnerId = owner["owner"].as_str().unwrap().parse().unwrap();
         let incarnation = owner["incarnation"].as_u64().unwrap();
@@ -27,7 +32,7 @@ pub(crate) fn drain(place: &Place<'_>, store: &Arc<FileStore>) {
             operator.ask(Command::Fence { owner: id, incarnation }).unwrap().unwrap();
         }
     }
-    let conversations = client.view("/v1/conversations?limit=10000").unwrap();
+    let conversations = all("conversations");
     for conversation in conversations["items"].as_array().unwrap() {
         let conversation = conversation["conversation"].as_str().unwrap().parse().unwrap();
         operator.ask(Command::Forget { conversation }).unwrap().unwrap();
